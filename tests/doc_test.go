@@ -1,0 +1,6 @@
+package tests
+
+import (
+	_ "github.com/stretchr/testify/require"
+	_ "go.uber.org/goleak"
+)
