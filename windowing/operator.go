@@ -1,0 +1,108 @@
+package windowing
+
+import (
+	"time"
+
+	"github.com/connect-windowed/connect-windowed/statecache/kv"
+	"github.com/connect-windowed/connect-windowed/watermark"
+	"github.com/connect-windowed/connect-windowed/windowing/agg"
+)
+
+// Instant is the time at which an operator is called. Late and Close are the
+// pair of Spark's chained stateful operators: rows are judged late with W as it
+// was before the step, and state is closed with W as it is after it.
+type Instant struct {
+	Late  watermark.Time
+	Close watermark.Time
+	Wall  watermark.Time // wall clock, for processing-time timers
+}
+
+// Operator is a stateful operator without clocks, disks and messages. One
+// goroutine owns it.
+//
+// A step is one Process with all rows of a batch (absent when there are none),
+// then Advance until it says that it is done. Rows with a Flag other than Data
+// are passed on with Output.Pass, in their place. Nothing of rows may be kept
+// beyond the call except Message and immutable strings: Key and Args are copied.
+type Operator interface {
+	// Process applies a batch. It judges lateness with in.Late and must not use
+	// in.Close, which equals in.Late while an operator upstream is still closing.
+	Process(in Instant, rows []Row, out *Output)
+	// Advance closes what is due at in.Close in the order (end, start, group),
+	// after about limit results at the latest, and says whether nothing due is
+	// left. It is called again with the same Instant until then.
+	Advance(in Instant, limit int, out *Output) (done bool)
+	// Save writes what changed since the last Save. The write set is kept by
+	// the caller until it is on disk, so that Save forgets what it wrote.
+	Save(w kv.Writer)
+	// Load reads what Save wrote into a fresh operator. Keys are those of Save.
+	Load(r kv.Reader) error
+}
+
+// Result is a row that an operator makes.
+type Result struct {
+	Time     watermark.Time // event time for the next operator
+	Timing   Timing
+	Revision int64
+	RowKey   string
+	Spanned  bool
+	Start    watermark.Time
+	End      watermark.Time
+	Key      []byte      // canonical group, decoded by agg.DecodeKey once for each grouping expression
+	Values   []agg.Value // one for each aggregate
+	Err      error       // goes onto the row, e.g. agg.ErrOverflow of one field
+	Message  Message     // the message that passes, for operators that pass messages on
+}
+
+// Output collects what a stage hands to the next one. Its zero value is ready.
+type Output struct {
+	items []item
+	tally Tally
+}
+
+// item is either a row that passes or a result to be rendered.
+type item struct {
+	row    Row
+	result *Result
+}
+
+// Tally counts what became of rows.
+type Tally struct {
+	Late    int64 // judged late, dropped or passed on
+	Invalid int64 // failed in this stage
+	Emitted int64 // results
+}
+
+// Pass hands a row on unchanged.
+func (o *Output) Pass(row Row) { o.items = append(o.items, item{row: row}) }
+
+// Emit hands on a result. The output keeps it.
+func (o *Output) Emit(res *Result) {
+	o.tally.Emitted++
+	o.items = append(o.items, item{result: res})
+}
+
+// Late counts a late row, by is how far its event time lies behind the
+// watermark, and hands it on where pass says so.
+func (o *Output) Late(row Row, operator string, by time.Duration, pass bool) {
+	o.tally.Late++
+	if !pass {
+		return
+	}
+	row.Flag = Late
+	row.Mark = &Mark{Operator: operator, EventTime: row.Time, LateBy: by}
+	o.Pass(row)
+}
+
+// Fail hands a row on as invalid.
+func (o *Output) Fail(row Row, err error) {
+	o.tally.Invalid++
+	row.Flag, row.Err = Invalid, err
+	o.Pass(row)
+}
+
+// Reset empties the output for the next stage.
+func (o *Output) Reset() {
+	clear(o.items)
+	o.items, o.tally = o.items[:0], Tally{}
+}
