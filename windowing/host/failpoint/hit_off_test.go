@@ -1,0 +1,17 @@
+//go:build !failpoints
+
+package failpoint
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHitIsNothingWithoutTheTag(t *testing.T) {
+	t.Setenv(Env, AfterCommit)
+	for _, name := range Names() {
+		Hit(name)
+	}
+	require.False(t, Enabled)
+}
