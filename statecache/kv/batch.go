@@ -1,0 +1,104 @@
+package kv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// The operations of a batch. The numbers are on disk: never reuse one.
+const (
+	opPut       = 1 // key, value
+	opDelete    = 2 // from, to; an empty to means to the end
+	opDeleteKey = 3 // key followed by a zero byte: [key, key 00), aliased as both bounds
+)
+
+// Batch is a write set in the form in which it is stored: operations one
+// after the other, in the order in which they apply. The zero value is empty
+// and ready. One goroutine at a time may use it; Reset keeps its memory.
+type Batch struct {
+	data []byte
+	ops  int
+}
+
+// Put appends an assignment. The arguments are copied.
+func (b *Batch) Put(key, value []byte) {
+	b.ops++
+	b.data = append(b.data, opPut)
+	b.data = AppendBlob(b.data, key)
+	b.data = AppendBlob(b.data, value)
+}
+
+// Delete appends the removal of [from, to), to the end where to is empty. A
+// range that cannot hold a key is dropped at once.
+func (b *Batch) Delete(from, to []byte) {
+	switch {
+	case len(to) > 0 && bytes.Compare(from, to) >= 0:
+	case len(to) == len(from)+1 && to[len(from)] == 0 && bytes.HasPrefix(to, from):
+		b.ops++
+		b.data = append(b.data, opDeleteKey)
+		b.data = AppendBlob(b.data, to)
+	default:
+		b.ops++
+		b.data = append(b.data, opDelete)
+		b.data = AppendBlob(b.data, from)
+		b.data = AppendBlob(b.data, to)
+	}
+}
+
+// Len is the number of operations.
+func (b *Batch) Len() int { return b.ops }
+
+// Size is the number of bytes that the batch takes in a log.
+func (b *Batch) Size() int { return len(b.data) }
+
+// Bytes is the stored form, for ReadBatch. It aliases the batch: valid until
+// its next change.
+func (b *Batch) Bytes() []byte { return b.data }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() { b.data, b.ops = b.data[:0], 0 }
+
+// ReadBatch replays the operations of Batch.Bytes in order. The slices alias
+// data; to is empty for a delete to the end. Damage is reported (ErrCorrupt)
+// with the number of the operation, after the operations before it were
+// passed on: a caller that must not see half a batch checks a checksum first.
+func ReadBatch(data []byte, put func(key, value []byte), del func(from, to []byte)) error {
+	for n := 0; len(data) > 0; n++ {
+		var a, b []byte
+		var ok bool
+		op := data[0]
+		a, data, ok = blob(data[1:])
+		switch {
+		case !ok:
+			return fmt.Errorf("operation %d of the batch is cut short: %w", n, ErrCorrupt)
+		case op == opDeleteKey:
+			if len(a) == 0 || a[len(a)-1] != 0 {
+				return fmt.Errorf("operation %d of the batch deletes a key without its end mark: %w", n, ErrCorrupt)
+			}
+			del(a[:len(a)-1:len(a)-1], a)
+			continue
+		case op != opPut && op != opDelete:
+			return fmt.Errorf("operation %d of the batch has the unknown type %d: %w", n, op, ErrCorrupt)
+		}
+		if b, data, ok = blob(data); !ok {
+			return fmt.Errorf("operation %d of the batch is cut short: %w", n, ErrCorrupt)
+		}
+		if op == opPut {
+			put(a, b)
+		} else {
+			del(a, b)
+		}
+	}
+	return nil
+}
+
+// blob reads what AppendBlob wrote.
+func blob(data []byte) (v, rest []byte, ok bool) {
+	n, k := binary.Uvarint(data)
+	if k <= 0 || n > uint64(len(data)-k) {
+		return nil, nil, false
+	}
+	end := k + int(n)
+	return data[k:end:end], data[end:], true
+}
