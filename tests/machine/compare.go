@@ -1,0 +1,186 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Got is a row that came out.
+type Got struct {
+	Payload []byte
+	Batch   int // batches sent before it came, counted from 1
+	Step    int // the step during which it came, from 1
+	AtEnd   bool
+	Timing  string
+	Failed  bool
+}
+
+func (g Got) String() string {
+	text := string(g.Payload)
+	if len(text) > 300 {
+		text = fmt.Sprintf("%s… (%d bytes)", text[:300], len(text))
+	}
+	return fmt.Sprintf("batch %d, step %d: %s%s", g.Batch, g.Step, text, map[bool]string{true: " (error)"}[g.Failed])
+}
+
+func (e Expected) String() string {
+	data, _ := json.Marshal(e.Fields)
+	text := string(data)
+	if len(text) > 300 {
+		text = fmt.Sprintf("%s… (%d bytes)", text[:300], len(text))
+	}
+	when := fmt.Sprintf("after %d", e.After)
+	switch {
+	case e.AtEnd:
+		when = "at the end"
+	case e.Step > 0:
+		when = fmt.Sprintf("step %d", e.Step)
+	case e.By > 0:
+		when = fmt.Sprintf("by %d", e.By)
+	}
+	return fmt.Sprintf("%s: [%s, %s) %s", when, e.Start, e.End, text)
+}
+
+// Compare matches rows with what is due and describes every difference, or
+// returns "" when there is none.
+func (r *Run) Compare(got []Got) string {
+	used := make([]bool, len(r.Expected))
+	var diff []string
+	for _, g := range got {
+		match, seen := -1, false
+		for i, e := range r.Expected {
+			if r.matches(e, g) {
+				seen = seen || used[i]
+				if !used[i] {
+					match = i
+					break
+				}
+			}
+		}
+		switch {
+		case match >= 0:
+			used[match] = true
+		case seen && r.Again:
+		case seen:
+			diff = append(diff, "came twice:     "+g.String())
+		default:
+			diff = append(diff, "not expected:   "+g.String())
+		}
+	}
+	for i, e := range r.Expected {
+		if !used[i] && !e.Optional {
+			diff = append(diff, "did not come:   "+e.String())
+		}
+	}
+	return strings.Join(diff, "\n")
+}
+
+// DueBy counts the rows that must have come when step (from 1) is over.
+func (r *Run) DueBy(step int) int {
+	batch, n := 0, 0
+	for _, s := range r.Steps[:step] {
+		if s.IsBatch {
+			batch++
+		}
+	}
+	ended := r.Steps[step-1].End
+	for _, e := range r.Expected {
+		switch {
+		case e.Optional:
+		case e.AtEnd && !ended, e.Step > step, e.After > batch, e.By > batch:
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Run) matches(e Expected, g Got) bool {
+	if e.Failed != g.Failed || (e.Timing != "" && e.Timing != g.Timing) {
+		return false
+	}
+	if r.Times {
+		switch {
+		case e.AtEnd:
+			if !g.AtEnd {
+				return false
+			}
+		case e.Step > 0:
+			if g.Step != e.Step {
+				return false
+			}
+		case e.By > 0:
+			if g.Batch > e.By {
+				return false
+			}
+		case g.Batch != e.After || !r.Steps[g.Step-1].IsBatch:
+			return false
+		}
+	}
+	var row map[string]any
+	dec := json.NewDecoder(bytes.NewReader(g.Payload))
+	dec.UseNumber()
+	if err := dec.Decode(&row); err != nil {
+		return false
+	}
+	if e.Spanned {
+		if !r.bound(row, "window_start", e.Start) || !r.bound(row, "window_end", e.End) {
+			return false
+		}
+		delete(row, "window_start")
+		delete(row, "window_end")
+	}
+	return r.equal(e.Fields, row)
+}
+
+func (r *Run) bound(row map[string]any, field string, want json.Number) bool {
+	text, _ := row[field].(string)
+	got, err := ParseTime(text)
+	if err != nil {
+		return false
+	}
+	ns, err := r.Unit.Nanoseconds(want)
+	return err == nil && got == ns
+}
+
+// equal compares JSON values. A whole number that is written without point and
+// exponent must come out in the same digits; other numbers are compared by value,
+// within the tolerance of the run.
+func (r *Run) equal(want, got any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		return ok && maps.EqualFunc(w, g, r.equal)
+	case []any:
+		g, ok := got.([]any)
+		return ok && slices.EqualFunc(w, g, r.equal)
+	case json.Number:
+		g, ok := got.(json.Number)
+		return ok && r.sameNumber(w, g)
+	}
+	return want == got
+}
+
+func (r *Run) sameNumber(want, got json.Number) bool {
+	if want == got {
+		return true
+	}
+	if r.Tol == 0 && !strings.ContainsAny(want.String(), ".eE") {
+		return false
+	}
+	a, okA := rat(want)
+	b, okB := rat(got)
+	if !okA || !okB {
+		return false
+	}
+	limit := new(big.Rat).SetFloat64(r.Tol)
+	if scale := new(big.Rat).Abs(a); scale.Cmp(big.NewRat(1, 1)) > 0 {
+		limit.Mul(limit, scale)
+	}
+	return new(big.Rat).Abs(new(big.Rat).Sub(a, b)).Cmp(limit) <= 0
+}
