@@ -1,0 +1,332 @@
+package windowing
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/connect-windowed/connect-windowed/watermark"
+)
+
+// Signal says why Run returned.
+type Signal uint8
+
+// The reasons for which Run returns.
+const (
+	Done Signal = iota // the step is over
+	More               // a bounded part of a close is out: commit, then call Run again
+	Call               // a foreign stage has to process Pending, then Resume
+)
+
+// Sentinels of the construction of a chain.
+var (
+	ErrNoWatermark = errors.New("no watermark upstream")
+	ErrRevisions   = errors.New("upstream may emit a row key twice")
+	ErrDuplicate   = errors.New("duplicate name")
+)
+
+// PartLimit is how many results one part of a close holds at about most.
+const PartLimit = 4096
+
+// Chain runs batches through stages, one step at a time. It is pure: messages
+// are opaque, time is an argument, state goes through kv. One goroutine owns it,
+// except for Prepare.
+//
+// In a step every stage sees the whole batch and advances once. A watermark
+// makes the pair (late, close) of the stages behind it; a stage that holds rows
+// back by h passes on (late - h, close - h), so that no stage emits a row with a
+// time before the late that it passes on. A close that is too large for one part
+// stays one step: the stages behind see each part with (late, late) and advance
+// with the last one.
+type Chain struct {
+	stages   []Stage
+	frontier []*watermark.Frontier // by stage, nil for others
+	config   Config
+	out      Output
+	exit     []Row
+	arrivals int64
+	tally    []Tally
+
+	open  bool // a step is under way
+	front int  // the stages before it have advanced in this step
+	at    int  // the stage about to run
+	rows  []Row
+	lates []watermark.Time // by stage, during a step
+	close watermark.Time   // for the stage at front
+	clock watermark.Clock
+	flush bool
+	tick  bool
+}
+
+// Config is what a chain is made of.
+type Config struct {
+	Stages []Stage
+	// Lead is the number of leading stages whose expressions Prepare evaluates
+	// ahead of the step. 0: one by one in the step.
+	Lead    int
+	Prepare func(rows []Row)
+	Start   watermark.Clock // when the process started
+	Limit   int             // results in a part, 0: PartLimit
+}
+
+// NewChain checks the stages and makes a chain with empty state.
+func NewChain(cfg Config) (*Chain, error) {
+	if err := checkStages(cfg.Stages); err != nil {
+		return nil, err
+	}
+	if cfg.Limit <= 0 {
+		cfg.Limit = PartLimit
+	}
+	n := len(cfg.Stages)
+	c := &Chain{stages: cfg.Stages, config: cfg, frontier: make([]*watermark.Frontier, n),
+		tally: make([]Tally, n), lates: make([]watermark.Time, n+1)}
+	for i := range cfg.Stages {
+		if w := cfg.Stages[i].Watermark; w != nil {
+			c.frontier[i] = watermark.NewFrontier(w.Config, cfg.Start)
+		}
+	}
+	return c, nil
+}
+
+// checkStages refuses what cannot give right numbers.
+func checkStages(stages []Stage) error {
+	names := map[string]bool{}
+	watermarked, revising := false, ""
+	for _, st := range stages {
+		if st.Name != "" && names[st.Name] {
+			return fmt.Errorf("%s %q: %w: two stages of one chain would share state; set a different name on one of them", st.Kind, st.Name, ErrDuplicate)
+		}
+		names[st.Name] = true
+		if st.Watermark != nil {
+			watermarked = true
+		}
+		if st.Operator == nil {
+			continue
+		}
+		if !watermarked {
+			return fmt.Errorf("%s %q: %w: put a watermark before it in the same processors list", st.Kind, st.Name, ErrNoWatermark)
+		}
+		if revising != "" {
+			return fmt.Errorf("%s %q: %w: %q revises its rows and would be counted more than once; use output_mode append without allowed_lateness there", st.Kind, st.Name, ErrRevisions, revising)
+		}
+		if st.Revises {
+			revising = st.Name
+		}
+	}
+	return nil
+}
+
+// Prepare evaluates the expressions of the leading stages. It may be called from
+// several goroutines, for rows that no step has seen.
+func (c *Chain) Prepare(rows []Row) {
+	if c.config.Prepare != nil {
+		c.config.Prepare(rows)
+	}
+}
+
+// Begin starts a step with a batch of prepared rows, which the chain then owns.
+// No step may be under way.
+func (c *Chain) Begin(rows []Row, now watermark.Clock) { c.begin(rows, now, false) }
+
+// BeginTick starts a step without rows, for time that passed.
+func (c *Chain) BeginTick(now watermark.Clock) {
+	c.begin(nil, now, false)
+	c.tick = true
+}
+
+// BeginFlush starts a step that closes everything, as at the end of time. The
+// watermarks stay what they are; the operators are spent afterwards, so that
+// nothing of them may be saved any more.
+func (c *Chain) BeginFlush(now watermark.Clock) { c.begin(nil, now, true) }
+
+func (c *Chain) begin(rows []Row, now watermark.Clock, flush bool) {
+	if c.open {
+		panic("windowing: a step is under way")
+	}
+	c.open, c.front, c.at, c.rows = true, 0, 0, rows
+	c.clock, c.flush, c.tick, c.close = now, flush, false, watermark.Unset
+	late := watermark.Unset
+	for i := range c.stages {
+		c.lates[i] = late
+		if f := c.frontier[i]; f != nil {
+			late = f.Watermark()
+		}
+		late = late.Add(-c.stages[i].Hold)
+	}
+	c.lates[len(c.stages)] = late
+	for i := range rows {
+		c.arrivals++
+		rows[i].Arrival = c.arrivals
+	}
+}
+
+// Open says that a step is under way, after Load too: then Run goes on with it.
+func (c *Chain) Open() bool { return c.open }
+
+// Run goes on with the step until it is done, a part of it is complete or a
+// foreign stage has to be called.
+func (c *Chain) Run() Signal {
+	for {
+		if c.at == len(c.stages) {
+			c.exit = append(c.exit, c.rows...)
+			c.rows = nil
+			if c.front == len(c.stages) {
+				c.open = false
+				return Done
+			}
+			c.at = c.front
+			return More
+		}
+		st := &c.stages[c.at]
+		switch {
+		case st.Foreign:
+			if len(c.rows) > 0 {
+				return Call
+			}
+			c.passed()
+		case st.Watermark != nil:
+			c.observe(st)
+		default:
+			c.operate(st)
+		}
+		c.at++
+	}
+}
+
+// Pending gives the foreign stage to be called and the rows for it.
+func (c *Chain) Pending() (stage int, rows []Row) { return c.at, c.rows }
+
+// Resume hands over what the foreign stage made of the rows.
+func (c *Chain) Resume(rows []Row) {
+	for i := range rows {
+		c.arrivals++
+		rows[i].Arrival = c.arrivals
+	}
+	c.rows = rows
+	c.passed()
+	c.at++
+}
+
+// passed lets the front move over a stage that has nothing to close.
+func (c *Chain) passed() {
+	if c.at == c.front {
+		c.front++
+	}
+}
+
+// Take gives the rows that reached the exit since the last Take.
+func (c *Chain) Take() []Row {
+	rows := c.exit
+	c.exit = nil
+	return rows
+}
+
+// prepared says that the rows of the stage were evaluated ahead of the step.
+func (c *Chain) prepared(rows []Row) bool {
+	return c.at < c.config.Lead && c.front <= c.at && len(rows) > 0
+}
+
+func (c *Chain) extract(st *Stage) {
+	if len(c.rows) == 0 || c.prepared(c.rows) {
+		return
+	}
+	st.Binding.Extract(c.rows)
+}
+
+// observe runs a watermark stage: rows move the frontier, W moves once.
+func (c *Chain) observe(st *Stage) {
+	c.extract(st)
+	f := c.frontier[c.at]
+	limit := watermark.EndOfTime
+	if d := st.Watermark.MaxAhead; d > 0 {
+		limit = c.clock.Wall.Add(d)
+	}
+	for i := range c.rows {
+		row := &c.rows[i]
+		if row.Flag != Data {
+			if row.Flag == Invalid {
+				c.tally[c.at].Invalid++
+			}
+			continue
+		}
+		if row.Time > limit {
+			c.tally[c.at].Invalid++
+			row.Flag = Invalid
+			row.Err = fmt.Errorf("event time %s is more than max_ahead %s beyond the wall clock %s: mend the sender's clock or raise max_ahead", row.Time, st.Watermark.MaxAhead, c.clock.Wall)
+			row.Message = st.Binding.Fail(row.Message, row.Err)
+			continue
+		}
+		f.Observe(int(row.Source), row.Partition, row.Time)
+	}
+	if c.at != c.front {
+		return
+	}
+	late, done := f.Watermark(), watermark.EndOfTime
+	switch {
+	case c.flush:
+	case c.tick:
+		late, done = f.Tick(c.clock)
+	default:
+		late, done = f.Advance(c.clock)
+	}
+	c.lates[c.at+1], c.close = late, done
+	c.front++
+}
+
+// operate runs a stateful stage.
+func (c *Chain) operate(st *Stage) {
+	c.extract(st)
+	late := c.lates[c.at]
+	c.out.Reset()
+	if len(c.rows) > 0 {
+		st.Operator.Process(Instant{Late: late, Close: late, Wall: c.clock.Wall}, c.rows, &c.out)
+	}
+	if c.at == c.front {
+		in := Instant{Late: late, Close: c.close, Wall: c.clock.Wall}
+		if st.Operator.Advance(in, c.config.Limit, &c.out) {
+			c.front++
+			c.lates[c.at+1], c.close = late.Add(-st.Hold), c.close.Add(-st.Hold)
+		}
+	}
+	c.render(st)
+}
+
+// render turns the output of a stage into the rows of the next one.
+func (c *Chain) render(st *Stage) {
+	t := &c.tally[c.at]
+	t.Late += c.out.tally.Late
+	t.Invalid += c.out.tally.Invalid
+	t.Emitted += c.out.tally.Emitted
+	rows := make([]Row, 0, len(c.out.items))
+	w := c.domain()
+	for i := range c.out.items {
+		it := &c.out.items[i]
+		if it.result == nil {
+			if it.row.Mark != nil && it.row.Mark.Operator == st.Name && it.row.Flag == Late {
+				it.row.Mark.Watermark = w
+			}
+			rows = append(rows, it.row)
+			continue
+		}
+		rows = append(rows, c.emitted(st, it.result, w))
+	}
+	c.rows = rows
+}
+
+// emitted is the row of a result.
+func (c *Chain) emitted(st *Stage, res *Result, w watermark.Time) Row {
+	c.arrivals++
+	row := Row{Time: res.Time, Arrival: c.arrivals, Entry: -1, Err: res.Err, Message: st.Binding.Render(res),
+		Mark: &Mark{Operator: st.Name, Timing: res.Timing, RowKey: res.RowKey, Revision: res.Revision,
+			Spanned: res.Spanned, Start: res.Start, End: res.End, EventTime: res.Time, Watermark: w}}
+	return row
+}
+
+// domain is W of the event-time domain of the stage that runs.
+func (c *Chain) domain() watermark.Time {
+	for i := c.at; i >= 0; i-- {
+		if f := c.frontier[i]; f != nil {
+			return f.Watermark()
+		}
+	}
+	return watermark.Unset
+}

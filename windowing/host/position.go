@@ -1,0 +1,267 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// ErrPosition says that a position arrived whose payload is not, or cannot be
+// shown to be, what was applied under it before.
+var ErrPosition = errors.New("position does not hold what was applied before")
+
+// Position says where a message stands in its source.
+type Position struct {
+	Partition string
+	Offset    int64
+	Known     bool   // false: the message has no position
+	Hash      uint32 // of the payload, see Fingerprint
+}
+
+// PositionMode says how positions are used.
+type PositionMode uint8
+
+// The modes of positions.
+const (
+	Offsets PositionMode = iota // offsets of a source that may redeliver
+	Ordinal                     // messages counted from 0 by a source that starts at the beginning each time
+	None                        // messages have no positions
+)
+
+const (
+	gapLimit  = 100_000 // runs above the mark of a partition, then the oldest gap closes early
+	noOffset  = math.MinInt64
+	remedies  = "if the topic was created again, the cluster switched or the file rewritten on purpose, give the host a new name to start with empty state, or delete the state file; otherwise put the old source back"
+	remedyFar = "raise position_horizon if the source redelivers that late, " + remedies
+)
+
+// positions is the set of applied positions. A position is applied at most once.
+type positions struct {
+	mode    PositionMode
+	horizon time.Duration
+	parts   map[string]*partition
+	last    *partition // of the last look-up
+	dirty   []*partition
+	skipped int64
+	current *partition // ordinal: the partition being read
+	batch   uint64
+}
+
+// partition is what is known of one partition's positions.
+type partition struct {
+	name  string
+	mark  int64 // everything below is applied or given up
+	above intervals
+	seen  map[int64]time.Duration // by start of a run above the mark: when the gap below it was first seen
+	batch uint64                  // of the last message, with its offset and how many messages of the batch have it
+	last  int64
+	count int32
+	parts map[int64]int32 // offsets that were split into more than one message
+	print prints
+
+	dirty      bool
+	dirtyRuns  map[int64]struct{}
+	goneRuns   []int64
+	dirtyParts []int64
+
+	// ordinal only: hash and count of this run and of everything applied
+	run, applied uint64
+	read         int64
+}
+
+func newPositions(mode PositionMode, horizon time.Duration) *positions {
+	return &positions{mode: mode, horizon: horizon, parts: map[string]*partition{}}
+}
+
+func newPartition(name string) *partition {
+	return &partition{name: name, mark: noOffset, last: noOffset, seen: map[int64]time.Duration{},
+		parts: map[int64]int32{}, dirtyRuns: map[int64]struct{}{}, print: newPrints()}
+}
+
+func (s *positions) partition(name string) *partition {
+	if s.last != nil && s.last.name == name {
+		return s.last
+	}
+	p := s.parts[name]
+	if p == nil {
+		p = newPartition(name)
+		if s.mode == Ordinal {
+			p.mark = 0
+		}
+		s.parts[name] = p
+	}
+	s.last = p
+	return p
+}
+
+// begin starts a batch: parts are counted among equal positions of one batch.
+func (s *positions) begin() { s.batch++ }
+
+// apply records a position and says whether its message is new. An error means
+// that reading must stop.
+func (s *positions) apply(pos Position, now time.Duration) (fresh bool, err error) {
+	if !pos.Known {
+		return true, nil
+	}
+	p := s.partition(pos.Partition)
+	if s.mode == Ordinal {
+		fresh, err = s.ordinal(p, pos)
+	} else {
+		fresh, err = p.offset(pos, s.batch, now)
+	}
+	if err == nil && !fresh {
+		s.skipped++
+	}
+	if fresh && !p.dirty {
+		p.dirty = true
+		s.dirty = append(s.dirty, p)
+	}
+	return fresh, err
+}
+
+// offset applies a position of a source that may redeliver. One offset may come
+// as several messages, where a processor split it: they are told apart by their
+// number in the batch.
+func (p *partition) offset(pos Position, batch uint64, now time.Duration) (fresh bool, err error) {
+	part := int32(0)
+	if p.batch == batch && p.last == pos.Offset {
+		part = p.count
+	}
+	p.batch, p.last, p.count = batch, pos.Offset, part+1
+	switch {
+	case p.has(pos.Offset):
+		return p.again(pos, part)
+	case pos.Offset < p.mark:
+		return false, fmt.Errorf("partition %q offset %d: %w: it lies below the mark %d and was given up as a gap; %s", p.name, pos.Offset, ErrPosition, p.mark, remedyFar)
+	}
+	p.add(pos.Offset, now)
+	p.print.put(pos.Offset, pos.Hash)
+	return true, nil
+}
+
+// again judges a position whose offset was applied before: a further part of it
+// is new, everything else must be what it was.
+func (p *partition) again(pos Position, part int32) (fresh bool, err error) {
+	if part >= max(p.parts[pos.Offset], 1) {
+		p.parts[pos.Offset] = part + 1
+		p.dirtyParts = append(p.dirtyParts, pos.Offset)
+		return true, nil
+	}
+	if part > 0 {
+		return false, nil
+	}
+	switch known, ok := p.print.get(pos.Offset); {
+	case !ok:
+		return false, fmt.Errorf("partition %q offset %d: %w: it was applied too long ago to be checked (mark %d); %s", p.name, pos.Offset, ErrPosition, p.mark, remedyFar)
+	case known != pos.Hash:
+		return false, fmt.Errorf("partition %q offset %d: %w: another payload was applied under it; %s", p.name, pos.Offset, ErrPosition, remedies)
+	}
+	return false, nil
+}
+
+// has says whether an offset is applied.
+func (p *partition) has(off int64) bool {
+	if off < p.mark {
+		_, ok := p.print.get(off)
+		return ok || p.print.forgot(off) // what is too old to tell counts as applied, and is then refused
+	}
+	return p.above.has(off)
+}
+
+// add records an offset at or above the mark.
+func (p *partition) add(off int64, now time.Duration) {
+	if off == p.mark && len(p.above) == 0 {
+		p.mark++
+		return
+	}
+	set, run, fresh, gone := p.above.add(off)
+	p.above = set
+	if fresh {
+		p.seen[run.from] = now
+	}
+	for _, from := range gone {
+		if at, ok := p.seen[from]; ok && run.from == off {
+			p.seen[run.from] = at
+		}
+		delete(p.seen, from)
+		delete(p.dirtyRuns, from)
+		p.goneRuns = append(p.goneRuns, from)
+	}
+	p.dirtyRuns[run.from] = struct{}{}
+	if p.above[0].from == p.mark {
+		p.raise()
+	}
+}
+
+// raise lets the mark pass the first run.
+func (p *partition) raise() {
+	run := p.above[0]
+	p.mark = run.to
+	p.above = p.above[1:]
+	delete(p.seen, run.from)
+	delete(p.dirtyRuns, run.from)
+	p.goneRuns = append(p.goneRuns, run.from)
+}
+
+// closeGaps gives up the gaps that were seen horizon ago: what lies in them was
+// never sent (a compacted topic, a transaction marker) or lost at the source.
+func (s *positions) closeGaps(now time.Duration) {
+	for _, p := range s.parts {
+		for len(p.above) > 0 && (now-p.seen[p.above[0].from] >= s.horizon || len(p.above) > gapLimit) {
+			p.raise()
+			if !p.dirty {
+				p.dirty = true
+				s.dirty = append(s.dirty, p)
+			}
+		}
+	}
+}
+
+// ordinal applies a position of a source that starts at the beginning each time.
+func (s *positions) ordinal(p *partition, pos Position) (fresh bool, err error) {
+	if s.current != nil && s.current != p {
+		if err := s.current.ended(); err != nil {
+			return false, err
+		}
+	}
+	s.current = p
+	p.read++
+	p.run = chainHash(p.run, pos.Hash)
+	if p.read <= p.mark {
+		if p.read == p.mark && p.run != p.applied {
+			return false, fmt.Errorf("%s: %w: the %d messages applied before have other payloads now; %s", p.title(), ErrPosition, p.mark, remedies)
+		}
+		return false, nil
+	}
+	p.mark, p.applied = p.read, p.run
+	return true, nil
+}
+
+// ended checks an ordinal partition that was read again to its end.
+func (p *partition) ended() error {
+	if p.read > 0 && p.read < p.mark {
+		return fmt.Errorf("%s: %w: it ends after %d messages, %d were applied before; %s", p.title(), ErrPosition, p.read, p.mark, remedies)
+	}
+	return nil
+}
+
+func (p *partition) title() string {
+	if p.name == "" {
+		return "position ordinal: the input"
+	}
+	return fmt.Sprintf("position ordinal: path %q", p.name)
+}
+
+// end checks what was read to the natural end of the input.
+func (s *positions) end() error {
+	if s.mode != Ordinal || s.current == nil {
+		return nil
+	}
+	return s.current.ended()
+}
+
+// chainHash folds the hash of one more payload into a running one.
+func chainHash(running uint64, payload uint32) uint64 {
+	return (running^uint64(payload))*0x9E3779B97F4A7C15 + 1
+}
