@@ -139,6 +139,9 @@ func (d *Decoder) Bool() bool {
 	return v == 1
 }
 
+// Fixed32 reads what AppendUint32 wrote.
+func (d *Decoder) Fixed32() uint32 { return part(d, Uint32) }
+
 // Fixed64 reads AppendUint64.
 func (d *Decoder) Fixed64() uint64 { return part(d, Uint64) }
 
