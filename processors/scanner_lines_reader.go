@@ -1,0 +1,204 @@
+package processors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+)
+
+// linesConfig is how a linesReader cuts its source. The numbers are at least 1,
+// the delimiter is not empty.
+type linesConfig struct {
+	maxLines  int    // lines in a batch
+	maxBytes  int    // bytes of lines in a batch
+	maxLine   int    // bytes in a line, delimiter not counted
+	delim     []byte // ends a line
+	trimCR    bool   // a carriage return before the delimiter belongs to it
+	omitEmpty bool
+}
+
+// emptyReadsAllowed is how often in a row a source may return neither bytes nor
+// an error before it counts as broken. bufio allows as many.
+const emptyReadsAllowed = 100
+
+// smallestBuffer bounds from below what is read at once, in bytes, however small
+// the batches are.
+const smallestBuffer = 4 << 10
+
+// linesReader cuts the bytes of one source into batches of lines. Messages alias
+// the buffer that was read into, and none of its bytes is written again once a
+// message owns it; a buffer that is used up is left to them. One goroutine at a
+// time may use it.
+//
+//	buf:  | owned by messages | skipped | start ... end | free |
+//	                          owned
+type linesReader struct {
+	linesConfig
+	src  io.ReadCloser
+	name string // of the source, for errors
+
+	buf        []byte
+	owned      int   // messages alias buf[:owned]
+	start, end int   // buf[start:end] is read and not yet cut
+	searched   int   // the first bytes of buf[start:end] in which no delimiter begins
+	skipping   bool  // the rest of a line that was too long is being passed over
+	err        error // what Read returned, io.EOF included: nothing more will come
+	line       int64 // lines begun, for errors
+	sizeHint   int   // messages in the last batch
+}
+
+func newLinesReader(src io.ReadCloser, name string, conf linesConfig) *linesReader {
+	return &linesReader{linesConfig: conf, src: src, name: name}
+}
+
+// NextBatch implements service.SimpleBatchScanner. It reads from the source only
+// when the bytes at hand hold no whole line, and then once, so that what has
+// arrived is never held back. It returns io.EOF after the last batch.
+func (r *linesReader) NextBatch(context.Context) (service.MessageBatch, error) {
+	for {
+		if batch := r.cutBatch(); len(batch) > 0 {
+			return batch, nil
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		r.fill()
+	}
+}
+
+// Close implements service.SimpleBatchScanner.
+func (r *linesReader) Close(context.Context) error { return r.src.Close() }
+
+// cutBatch returns the lines at hand, as many as fit a batch.
+func (r *linesReader) cutBatch() service.MessageBatch {
+	var batch service.MessageBatch
+	size := 0
+	for len(batch) < r.maxLines {
+		line, next, ok := r.peekLine()
+		if !ok {
+			break
+		}
+		if len(line) > 0 || !r.omitEmpty {
+			if size += len(line); size > r.maxBytes && len(batch) > 0 {
+				break
+			}
+			if batch == nil {
+				batch = make(service.MessageBatch, 0, min(r.maxLines, max(r.sizeHint, 8)))
+			}
+			batch = append(batch, r.message(line))
+		}
+		r.consume(next)
+	}
+	r.sizeHint = len(batch)
+	return batch
+}
+
+// lineEnd says where reading goes on after a line.
+type lineEnd struct {
+	start    int  // offset in buf
+	skipping bool // the rest of the line has to be passed over first
+}
+
+// peekLine returns the next line, whole or (one byte longer than allowed) the
+// beginning of one that is too long, and where the one after it starts. It is
+// not ok when more bytes are needed.
+func (r *linesReader) peekLine() (line []byte, next lineEnd, ok bool) {
+	if r.skipping && !r.skip() {
+		return nil, next, false
+	}
+	data := r.buf[r.start:r.end]
+	if i := bytes.Index(data[r.searched:], r.delim); i >= 0 {
+		i += r.searched
+		return r.trim(data[:i]), lineEnd{start: r.start + i + len(r.delim)}, true
+	}
+	r.searched = max(0, len(data)-len(r.delim)+1)
+	switch {
+	case errors.Is(r.err, io.EOF):
+		return r.trim(data), lineEnd{start: r.end}, len(data) > 0
+	case len(data) > r.maxLine+len("\r")+len(r.delim):
+		// Wherever the delimiter is going to be, the line before it is too long.
+		return data[:r.maxLine+1], lineEnd{start: r.start + r.searched, skipping: true}, true
+	}
+	return nil, next, false
+}
+
+// skip passes over the rest of a line that was too long and reports whether its
+// end was reached. The bytes passed over are free again.
+func (r *linesReader) skip() (done bool) {
+	data := r.buf[r.start:r.end]
+	i := bytes.Index(data, r.delim)
+	switch {
+	case i >= 0:
+		r.start += i + len(r.delim)
+	case r.err != nil:
+		r.start = r.end
+	default: // the delimiter may have begun
+		keep := min(len(data), len(r.delim)-1)
+		r.end = r.owned + copy(r.buf[r.owned:], data[len(data)-keep:])
+		r.start = r.owned
+		return false
+	}
+	r.skipping = false
+	return true
+}
+
+// consume moves past a line that peekLine returned.
+func (r *linesReader) consume(next lineEnd) {
+	r.start, r.skipping, r.searched = next.start, next.skipping, 0
+	r.line++
+}
+
+// message makes the message of a line that peekLine returned, which owns the
+// bytes from then on.
+func (r *linesReader) message(line []byte) *service.Message {
+	tooLong := len(line) > r.maxLine
+	if tooLong {
+		line = line[:r.maxLine]
+	}
+	r.owned = r.start + len(line)
+	msg := service.NewMessage(line[:len(line):len(line)])
+	if tooLong {
+		msg.SetError(fmt.Errorf("%w: line %d of %q has more than max_line_bytes (%d): its first bytes are kept, the rest is skipped; raise max_line_bytes or look for a missing delimiter",
+			ErrLineTooLong, r.line+1, r.name, r.maxLine))
+	}
+	return msg
+}
+
+// trim takes the carriage return from the end of a line.
+func (r *linesReader) trim(line []byte) []byte {
+	if n := len(line); r.trimCR && n > 0 && line[n-1] == '\r' {
+		return line[:n-1]
+	}
+	return line
+}
+
+// fill reads once, after making room.
+func (r *linesReader) fill() {
+	r.makeRoom()
+	for range emptyReadsAllowed {
+		n, err := r.src.Read(r.buf[r.end:])
+		r.end += n
+		r.err = err
+		if n > 0 || err != nil {
+			return
+		}
+	}
+	r.err = io.ErrNoProgress
+}
+
+// makeRoom starts another buffer when the free part of this one is so small that
+// a read would bring little. Bytes not yet cut, the beginning of a line, move.
+func (r *linesReader) makeRoom() {
+	size := max(r.maxBytes, smallestBuffer)
+	if len(r.buf)-r.end >= size/8 {
+		return
+	}
+	rest := r.buf[r.start:r.end]
+	buf := make([]byte, max(size, 2*len(rest)))
+	r.end = copy(buf, rest)
+	r.buf, r.start, r.owned = buf, 0, 0
+}
