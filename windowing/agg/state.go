@@ -81,6 +81,16 @@ func (d *reader) varint() int64 {
 	return i
 }
 
+func (d *reader) fixed32() uint32 {
+	if len(d.b) < 4 {
+		d.fail("cut short")
+		return 0
+	}
+	u := binary.LittleEndian.Uint32(d.b)
+	d.b = d.b[4:]
+	return u
+}
+
 func (d *reader) fixed64() uint64 {
 	if len(d.b) < 8 {
 		d.fail("cut short")
@@ -102,6 +112,13 @@ func (d *reader) count(size int) int {
 	return int(n)
 }
 
+func (d *reader) text() string {
+	n := d.count(1)
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}
+
 func (d *reader) value() Value {
 	switch kind := Kind(d.byte()); kind {
 	case KindNull:
@@ -117,10 +134,7 @@ func (d *reader) value() Value {
 	case KindFloat:
 		return Float(math.Float64frombits(d.fixed64()))
 	case KindString, KindJSON:
-		n := d.count(1)
-		v := Value{kind: kind, text: string(d.b[:n])}
-		d.b = d.b[n:]
-		return v
+		return Value{kind: kind, text: d.text()}
 	default:
 		d.fail("unknown kind of value")
 		return Value{}
