@@ -60,10 +60,10 @@ func checkGolden(t *testing.T, play drive.Play, out drive.Outcome) {
 	if play.Late == "pass" && run.LateRows != nil {
 		late := make([][]int, len(run.LateRows))
 		for i, m := range out.Late {
-			var row struct{ Row int }
+			var row struct{ Row, ID int }
 			require.NoError(t, json.Unmarshal(m.Payload, &row))
 			at := out.LateAt[i] - 1
-			late[at] = append(late[at], row.Row)
+			late[at] = append(late[at], row.Row+row.ID) // one of the two is there
 		}
 		for i := range late {
 			require.ElementsMatch(t, run.LateRows[i], late[i], "late rows of batch %d", i+1)

@@ -26,6 +26,7 @@ type Run struct {
 	Times    bool    // compare after, by and step
 	Again    bool    // at_least_once: a row may come several times
 	Tol      float64 // for floats, 0: exact
+	Loose    string  // the one field that Tol is for, "": all
 
 	Late       *int // rows late, nil: not said
 	Errors     *int // rows that leave with an error, nil: not said
