@@ -1,0 +1,109 @@
+package windowing
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/statecache/kv"
+	"github.com/connect-windowed/connect-windowed/watermark"
+	"github.com/connect-windowed/connect-windowed/windowing/agg"
+)
+
+// discard is a Writer that keeps nothing.
+type discard struct{ puts int }
+
+func (d *discard) Put(key, value []byte)  { d.puts++ }
+func (d *discard) Delete(from, to []byte) {}
+
+// benchWindow counts and sums by a group, in windows of a minute.
+func benchWindow(b testing.TB) *Window {
+	grid, err := NewTumbling(time.Minute, 0)
+	require.NoError(b, err)
+	count, err := agg.Parse("count()")
+	require.NoError(b, err)
+	sum, err := agg.Parse("sum(this.v)")
+	require.NoError(b, err)
+	return NewWindow(WindowConfig{
+		Name: "orders", Assigner: grid, GroupBy: []GroupField{{Name: "k", Expr: "this.k"}},
+		Aggregates: []Aggregate{{Name: "n", Call: count}, {Name: "total", Call: sum}},
+	})
+}
+
+// benchRows gives rows of the first minute, a group each by turns.
+func benchRows(n, keys int) []Row {
+	rows := make([]Row, n)
+	for i := range rows {
+		k := (i * 7919) % keys
+		rows[i] = Row{
+			Time: watermark.Time(i % int(time.Minute)), Arrival: int64(i),
+			Key:  agg.String(fmt.Sprintf("customer-%06d", k)).AppendKey(nil),
+			Args: []agg.Value{agg.Int(int64(i))},
+		}
+	}
+	return rows
+}
+
+func BenchmarkTumbling(b *testing.B) {
+	for _, keys := range []int{1, 1000, 100_000} {
+		rows := benchRows(max(keys, 1000), keys)
+		for _, batch := range []int{1, 1000} {
+			name := fmt.Sprintf("keys=%d/batch=%d", keys, batch)
+			b.Run("Process/"+name, func(b *testing.B) { benchProcess(b, rows, batch) })
+		}
+		b.Run(fmt.Sprintf("Save/keys=%d", keys), func(b *testing.B) { benchSave(b, rows[:keys]) })
+		b.Run(fmt.Sprintf("Advance/keys=%d", keys), func(b *testing.B) { benchAdvance(b, rows[:keys]) })
+	}
+}
+
+// benchProcess reports the time per row of groups that exist.
+func benchProcess(b *testing.B, rows []Row, batch int) {
+	w, in, out := benchWindow(b), Instant{Late: watermark.Unset, Close: watermark.Unset}, &Output{}
+	w.Process(in, rows, out)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for done, at := 0, 0; done < b.N; done += batch {
+		if at+batch > len(rows) {
+			at = 0
+		}
+		w.Process(in, rows[at:at+batch], out)
+		at += batch
+	}
+}
+
+// benchSave reports the time per dirty group.
+func benchSave(b *testing.B, rows []Row) {
+	w, in, out := benchWindow(b), Instant{Late: watermark.Unset, Close: watermark.Unset}, &Output{}
+	w.Process(in, rows, out)
+	to := &discard{}
+	w.Save(to)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for done := 0; done < b.N; {
+		b.StopTimer()
+		n := min(len(rows), b.N-done)
+		w.Process(in, rows[:n], out)
+		b.StartTimer()
+		w.Save(to)
+		done += n
+	}
+}
+
+// benchAdvance reports the time per emitted row, with all its sorting.
+func benchAdvance(b *testing.B, rows []Row) {
+	b.ReportAllocs()
+	for done := 0; done < b.N; done += len(rows) {
+		b.StopTimer()
+		w, in, out := benchWindow(b), Instant{Late: watermark.Unset, Close: watermark.Unset}, &Output{}
+		w.Process(in, rows, out)
+		in.Close = watermark.EndOfTime
+		b.StartTimer()
+		for !w.Advance(in, PartLimit, out) {
+			out.Reset()
+		}
+	}
+}
+
+var _ kv.Writer = (*discard)(nil)
