@@ -1,0 +1,96 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redpanda-data/benthos/v4/public/bloblang"
+	"github.com/redpanda-data/benthos/v4/public/service"
+)
+
+// compile finds the cheapest source for a text. Bloblang compiles it in any
+// case: its parser decides what is valid, and its executor stands behind the
+// shortcuts.
+func (s *Set) compile(text string) (source, error) {
+	m, err := parseMapping(text)
+	if err != nil {
+		return nil, err
+	}
+	m.index = s.execs
+	s.execs++
+	trimmed := strings.TrimSpace(text)
+	if c := (cursor{trimmed}); c.literal() && c.done() {
+		return constantOf(m)
+	}
+	c := cursor{trimmed}
+	operand := s.plain(&c)
+	if operand == nil {
+		return m, nil
+	}
+	if c.done() {
+		return operand, nil
+	}
+	if want, equal, ok := c.equality(); ok && c.done() {
+		return &comparison{operand: operand, text: want, equal: equal, fallback: m}, nil
+	}
+	return m, nil
+}
+
+// plain reads a path or a metadata key from c, or gives nil.
+func (s *Set) plain(c *cursor) source {
+	start := *c
+	if key, ok := c.metadata(); ok {
+		return metadata(key)
+	}
+	*c = start
+	steps, ok := c.path()
+	if !ok {
+		return nil
+	}
+	return &path{steps: steps, leaf: s.paths.add(steps)}
+}
+
+// parseMapping compiles a text as a query that sees `this` and metadata and
+// gives {"v": value}: only as part of an object does a value come back from a
+// batch executor as what it is.
+func parseMapping(text string) (*mapping, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("empty: %w", ErrCompile)
+	}
+	// Alone first: then line and column of an error are those of the user's text.
+	env := bloblang.GlobalEnvironment()
+	if _, err := env.Parse(text); err != nil {
+		return nil, compileError(text, err)
+	}
+	// An object literal leaves a key out when its value is deleted() or
+	// nothing(), where an assignment would leave the message's own field. The line
+	// break ends a comment.
+	if exec, err := env.Parse("root = {\"v\": (" + text + "\n)}"); err == nil {
+		return &mapping{exec: exec, text: text}, nil
+	}
+	exec, err := env.Parse(text + "\nroot = {\"v\": root}")
+	if err != nil {
+		return nil, compileError(text, err)
+	}
+	return &mapping{exec: exec, text: text, statements: true}, nil
+}
+
+func compileError(text string, err error) error {
+	var parse *bloblang.ParseError
+	if !errors.As(err, &parse) {
+		return fmt.Errorf("%.200q: %w: %w", text, ErrCompile, err)
+	}
+	// Bloblang's message begins with the line, and the column where it knows it.
+	return fmt.Errorf("%.200q, line %d column %d: %w: %w", text, parse.Line, parse.Column, ErrCompile, parse)
+}
+
+// constantOf asks Bloblang once for the value of a literal.
+func constantOf(m *mapping) (source, error) {
+	batch := service.MessageBatch{service.NewMessage(nil)}
+	var it item
+	if err := m.query(batch.BloblangExecutor(m.exec), 0, &it); err != nil {
+		return nil, err
+	}
+	return &constant{it}, nil
+}

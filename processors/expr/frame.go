@@ -1,0 +1,276 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/watermark"
+	"github.com/connect-windowed/connect-windowed/windowing/agg"
+)
+
+// Frame answers for the expressions of a Set on one batch after the other. Its
+// zero value is ready for Set.Eval. It belongs to one goroutine. What it hands
+// out shares no memory with the messages and may be kept.
+type Frame struct {
+	set   *Set
+	batch service.MessageBatch
+
+	rows  []rowState
+	spans []span // leaves of each row that is raw
+
+	states []state     // cells of each row
+	values []agg.Value // likewise; a time is an Int
+	errs   map[int]error
+	execs  []*service.MessageBatchBloblangExecutor
+
+	reader  reader
+	recent  recent
+	item    item // the one being loaded; here, as it would escape elsewhere
+	scratch []byte
+}
+
+// rowState says how the document of a row is read.
+type rowState uint8
+
+const (
+	unread rowState = iota
+	raw             // spans are set
+	structured
+	unusable // errs has why, under noDocument
+)
+
+// state says what is known of a cell.
+type state uint8
+
+const (
+	pending state = iota
+	valid
+	isNull // and must not be
+	failed // errs has why, under its index
+)
+
+// noDocument is the key in errs of a row's own error.
+func noDocument(row int) int { return -1 - row }
+
+// load forgets the last batch and takes the next one.
+func (f *Frame) load(s *Set, batch service.MessageBatch) {
+	f.Reset()
+	if f.set != s {
+		f.reader.reset(&s.paths)
+	}
+	f.set, f.batch = s, batch
+	f.rows = zeroed(f.rows, len(batch))
+	f.states = zeroed(f.states, len(batch)*len(s.cells))
+	f.values = zeroed(f.values, len(batch)*len(s.cells))
+	f.execs = zeroed(f.execs, s.execs)
+	// The reader clears what it fills.
+	f.spans = slices.Grow(f.spans[:0], len(batch)*s.paths.leaves)[:len(batch)*s.paths.leaves]
+}
+
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}
+
+// Reset lets go of the batch and what came of it. Eval does it too: it is worth
+// a call only when the next batch may be far away.
+func (f *Frame) Reset() {
+	clear(f.values)
+	clear(f.errs)
+	clear(f.execs)
+	f.batch, f.item = nil, item{}
+	f.reader.doc, f.reader.spans = nil, nil
+}
+
+// RowErr is the error that the message came with, else why its document cannot
+// be read (ErrDocument) where some expression is a path into it. The document is
+// read here if it was not before.
+func (f *Frame) RowErr(row int) error {
+	if err := f.batch[row].GetError(); err != nil {
+		return err
+	}
+	if f.set.paths.leaves == 0 {
+		return nil
+	}
+	_, err := f.document(row)
+	return err
+}
+
+// Err says why an expression has no value on a row, naming the field, the value
+// and what is allowed. It wraps ErrDocument, ErrEvaluate or ErrValue.
+func (f *Frame) Err(row int, slot Slot) error {
+	at := f.at(row, slot)
+	switch label := &f.set.labels[slot.label]; f.states[at] {
+	case isNull:
+		return label.null
+	case failed:
+		return fmt.Errorf("%s: %w", label.field, f.errs[at])
+	}
+	return nil
+}
+
+// Value is the value of an expression added with Set.Value, null if there is an
+// error.
+func (f *Frame) Value(row int, slot Slot) agg.Value { return f.values[f.at(row, slot)] }
+
+// Text is the value of an expression added with Set.Text, "" if there is an
+// error.
+func (f *Frame) Text(row int, slot Slot) string { return f.values[f.at(row, slot)].AsString() }
+
+// Bool is the value of an expression added with Set.Bool, false if there is an
+// error.
+func (f *Frame) Bool(row int, slot Slot) bool { return f.values[f.at(row, slot)].AsBool() }
+
+// Int is the value of an expression added with Set.Int; not ok if it is null or
+// there is an error.
+func (f *Frame) Int(row int, slot Slot) (i int64, ok bool) {
+	v := f.values[f.at(row, slot)]
+	return v.AsInt(), v.Kind() == agg.KindInt
+}
+
+// Time is the value of an expression added with Set.Time, watermark.Unset if
+// there is an error.
+func (f *Frame) Time(row int, slot Slot) watermark.Time {
+	v := f.values[f.at(row, slot)]
+	if v.Kind() != agg.KindInt {
+		return watermark.Unset
+	}
+	return watermark.Time(v.AsInt())
+}
+
+// at is the index of a cell, which has been evaluated then.
+func (f *Frame) at(row int, slot Slot) int {
+	at := row*len(f.set.cells) + int(slot.cell)
+	if f.states[at] == pending {
+		f.evaluate(row, at, &f.set.cells[slot.cell])
+	}
+	return at
+}
+
+func (f *Frame) evaluate(row, at int, c *cell) {
+	it := &f.item
+	err := c.source.load(f, row, it)
+	if err == nil {
+		f.values[at], err = converts[c.key.kind](f, c, it)
+	} else if errors.Is(err, ErrValue) {
+		err = fmt.Errorf("%.200s: %w", c.key.text, err)
+	}
+	switch err {
+	case nil:
+		f.states[at] = valid
+	case errNull:
+		f.states[at] = isNull
+	default:
+		f.states[at] = failed
+		f.fail(at, err)
+	}
+}
+
+func (f *Frame) fail(at int, err error) {
+	if f.errs == nil {
+		f.errs = map[int]error{}
+	}
+	f.errs[at] = err
+}
+
+// document makes the document of a row readable. It gives the bytes where spans
+// say what is where, nil where the message has a structured form to walk.
+func (f *Frame) document(row int) (doc []byte, err error) {
+	switch msg := f.batch[row]; f.rows[row] {
+	case raw:
+		return msg.AsBytes()
+	case structured:
+		return nil, nil
+	case unusable:
+		return nil, f.errs[noDocument(row)]
+	default:
+		if doc = f.read(row, msg); doc != nil {
+			f.rows[row] = raw
+			return doc, nil
+		}
+		if err = readable(msg); err != nil {
+			f.rows[row] = unusable
+			f.fail(noDocument(row), err)
+			return nil, err
+		}
+		f.rows[row] = structured
+		return nil, nil
+	}
+}
+
+// read gives the document if the message is raw bytes still and the reader
+// accepts them. A message with both forms is walked: that is cheaper, and its
+// bytes may have been written from the structured form only to be looked at.
+func (f *Frame) read(row int, msg *service.Message) []byte {
+	if !exactNumbers || !msg.HasBytes() || msg.HasStructured() {
+		return nil
+	}
+	doc, err := msg.AsBytes()
+	n := f.set.paths.leaves
+	if err != nil || !f.reader.read(&f.set.paths, doc, f.spans[row*n:(row+1)*n]) {
+		return nil
+	}
+	return doc
+}
+
+// exactNumbers says whether Bloblang keeps the text of numbers, as it does
+// unless the environment says BENTHOS_USE_NUMBER=false. The reader does.
+var exactNumbers = func() bool {
+	v, err := service.NewMessage([]byte("1")).AsStructured()
+	_, isFloat := v.(float64)
+	return err == nil && !isFloat
+}()
+
+// readable asks Benthos whether a document is JSON. Where its bytes are still
+// there they must be UTF-8: what Bloblang reads has U+FFFD for every bad byte,
+// so that different keys would become one.
+func readable(msg *service.Message) error {
+	if err := validText(msg); err != nil {
+		return err
+	}
+	if _, err := msg.AsStructured(); err != nil {
+		return fmt.Errorf("%w: it is not JSON: %w", ErrDocument, err)
+	}
+	return nil
+}
+
+func validText(msg *service.Message) error {
+	if !msg.HasBytes() {
+		return nil
+	}
+	doc, err := msg.AsBytes()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDocument, err)
+	}
+	if !utf8.Valid(doc) {
+		return fmt.Errorf("%w: it is not valid UTF-8", ErrDocument)
+	}
+	return nil
+}
+
+// cut makes an item of a stretch of a document.
+func (f *Frame) cut(doc []byte, s span, it *item) {
+	if it.token, it.owned = s.token, false; s.token < number {
+		return
+	}
+	text := doc[s.start:s.end]
+	if !s.escaped {
+		it.text = view(text)
+		return
+	}
+	f.scratch = unescape(f.scratch[:0], text)
+	it.text, it.owned = f.recent.keep(view(f.scratch)), true
+}
+
+// keep gives the text of an item as a string that may be kept.
+func (f *Frame) keep(it *item) string {
+	if it.owned {
+		return it.text
+	}
+	return f.recent.keep(it.text)
+}

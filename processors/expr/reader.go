@@ -1,0 +1,333 @@
+package expr
+
+// token says what a span or an item holds.
+type token uint8
+
+// The tokens. none is a path that leads nowhere; Bloblang reads it as null.
+const (
+	none token = iota
+	null
+	boolTrue
+	boolFalse
+	number    // text is its JSON text
+	integer   // the same, written without fraction and exponent
+	str       // text is what it says, escapes resolved
+	container // an object or a list; text is its JSON
+	goInt     // from here on only from Go values
+	goFloat
+	goTime
+	goContainer
+)
+
+// span is where in a document a value stands: of a string the inside.
+type span struct {
+	start, end uint32
+	token      token
+	escaped    bool
+}
+
+// maxDocument keeps indexes within a span.
+const maxDocument = 1<<31 - 1
+
+// tree holds the paths that a Set reads, joined where they begin alike.
+type tree struct {
+	nodes  []*node // the first one is the document
+	leaves int
+}
+
+// node is one step of paths, with the steps that follow.
+type node struct {
+	id       int
+	leaf     int // number of the path that ends here, or noLeaf
+	below    []int
+	children []child
+	filter   uint64 // bit of every child's key: most keys of a document are nobody's
+}
+
+const noLeaf = -1
+
+// child is the way on from a node: the key in an object, the index in a list.
+type child struct {
+	key   string
+	index int // fail when the key is no index
+	node  *node
+}
+
+// filterBit spreads keys over 64 bits by their length and first byte.
+func filterBit[T string | []byte](key T) uint64 {
+	if len(key) == 0 {
+		return 1
+	}
+	return 1 << ((uint(key[0]) + uint(len(key))*7) & 63)
+}
+
+func (t *tree) node() *node {
+	n := &node{id: len(t.nodes), leaf: noLeaf}
+	t.nodes = append(t.nodes, n)
+	return n
+}
+
+// add gives a path its leaf, or finds the one that it has.
+func (t *tree) add(path []segment) (leaf int) {
+	if len(t.nodes) == 0 {
+		t.node()
+	}
+	at := t.nodes[0]
+	trail := []*node{at}
+	for _, seg := range path {
+		at = t.step(at, seg)
+		trail = append(trail, at)
+	}
+	if at.leaf != noLeaf {
+		return at.leaf
+	}
+	at.leaf = t.leaves
+	t.leaves++
+	for _, n := range trail {
+		n.below = append(n.below, at.leaf)
+	}
+	return at.leaf
+}
+
+func (t *tree) step(n *node, seg segment) *node {
+	for i := range n.children {
+		if n.children[i].key == seg.key {
+			return n.children[i].node
+		}
+	}
+	next := t.node()
+	n.children = append(n.children, child{key: seg.key, index: seg.index, node: next})
+	n.filter |= filterBit(seg.key)
+	return next
+}
+
+// find gives the child of a key as it stands in the document.
+func (n *node) find(key []byte) *node {
+	if n.filter&filterBit(key) == 0 {
+		return nil
+	}
+	for i := range n.children {
+		if n.children[i].key == string(key) {
+			return n.children[i].node
+		}
+	}
+	return nil
+}
+
+// at gives the child of an index.
+func (n *node) at(index int) *node {
+	for i := range n.children {
+		if n.children[i].index == index {
+			return n.children[i].node
+		}
+	}
+	return nil
+}
+
+// reader reads the values of many paths in one pass over a document, and checks
+// all of it. It accepts a document only if encoding/json does, and reads what
+// encoding/json with UseNumber would; what it is not sure of it refuses.
+type reader struct {
+	doc     []byte
+	spans   []span     // by leaf
+	shapes  [][]member // by node: the keys of the last object there
+	scratch []byte     // keys with escapes
+}
+
+// member is a key in the order in which objects had it: the documents of a
+// stream look alike, so that the next key is known before it is read.
+type member struct {
+	text []byte // as it stood, with quotes and colon
+	node *node  // nil: nobody asks for it
+}
+
+// longestShape bounds the keys of an object that are remembered, and their
+// length.
+const longestShape = 64
+
+// reset makes the reader ready for the documents of a tree.
+func (r *reader) reset(t *tree) {
+	r.doc, r.spans = nil, nil
+	r.shapes = zeroed(r.shapes, len(t.nodes))
+}
+
+// read fills spans (one for each leaf) and says whether the document was
+// accepted.
+func (r *reader) read(t *tree, doc []byte, spans []span) bool {
+	if len(doc) > maxDocument {
+		return false
+	}
+	clear(spans)
+	r.doc, r.spans = doc, spans
+	i := r.value(t.nodes[0], space(doc, 0), 0)
+	return i >= 0 && space(doc, i) == len(doc)
+}
+
+// value reads the value of a node; depth containers are open around it.
+func (r *reader) value(n *node, i, depth int) int {
+	b, start, got := r.doc, i, span{}
+	if i >= len(b) {
+		return fail
+	}
+	switch b[i] {
+	case '"':
+		end, escaped := scanString(b, i+1)
+		if end < 0 {
+			return fail
+		}
+		got = span{token: str, escaped: escaped}
+		start, i = i+1, end+1
+		got.start, got.end = uint32(start), uint32(end)
+		if n.leaf >= 0 {
+			r.spans[n.leaf] = got
+		}
+		return i
+	case '{', '[':
+		got.token = container
+		i = r.container(n, i, depth)
+	case 'n':
+		got.token = null
+		i = scanWord(b, i, "null")
+	case 't':
+		got.token = boolTrue
+		i = scanWord(b, i, "true")
+	case 'f':
+		got.token = boolFalse
+		i = scanWord(b, i, "false")
+	default:
+		var whole bool
+		got.token = number
+		if i, whole = scanNumber(b, i); whole {
+			got.token = integer
+		}
+	}
+	if n.leaf >= 0 && i >= 0 {
+		got.start, got.end = uint32(start), uint32(i)
+		r.spans[n.leaf] = got
+	}
+	return i
+}
+
+// container reads an object or a list, and looks inside if paths lead on.
+func (r *reader) container(n *node, i, depth int) int {
+	switch {
+	case len(n.children) == 0:
+		return skip(r.doc, i, depth)
+	case depth == maxDepth:
+		return fail
+	case r.doc[i] == '{':
+		return r.object(n, i+1, depth+1)
+	}
+	return r.list(n, i+1, depth+1)
+}
+
+// object reads the members of an object behind its bracket.
+func (r *reader) object(n *node, i, depth int) int {
+	b := r.doc
+	if i = space(b, i); i < len(b) && b[i] == '}' {
+		return i + 1
+	}
+	shape := &r.shapes[n.id]
+	for at := 0; i < len(b); at++ {
+		var next *node
+		if at, next, i = r.key(n, shape, at, i); i < 0 {
+			return fail
+		}
+		if i < len(b) && b[i] <= ' ' {
+			i = space(b, i)
+		}
+		if next != nil {
+			i = r.member(next, i, depth)
+		} else {
+			i = skip(b, i, depth)
+		}
+		if i < 0 {
+			return fail
+		}
+		if i < len(b) && b[i] <= ' ' {
+			i = space(b, i)
+		}
+		if i < len(b) && b[i] == '}' {
+			return i + 1
+		}
+		if i == len(b) || b[i] != ',' {
+			return fail
+		}
+		if i++; i < len(b) && b[i] <= ' ' {
+			i = space(b, i)
+		}
+	}
+	return fail
+}
+
+// key reads a key and its colon and finds the child it leads to. It looks first
+// whether the key is the one expected at this place, or the one after it: some
+// keys are not in every object.
+func (r *reader) key(n *node, shape *[]member, at, i int) (int, *node, int) {
+	b := r.doc
+	at = min(at, len(*shape)) // some keys are not remembered
+	for k := at; k < len(*shape) && k < at+2; k++ {
+		m := &(*shape)[k]
+		if end := i + len(m.text); end <= len(b) && string(b[i:end]) == string(m.text) {
+			return k, m.node, end
+		}
+	}
+	if i >= len(b) || b[i] != '"' {
+		return at, nil, fail
+	}
+	end, escaped := scanString(b, i+1)
+	if end < 0 {
+		return at, nil, fail
+	}
+	key := b[i+1 : end]
+	if escaped {
+		r.scratch = unescape(r.scratch[:0], key)
+		key = r.scratch
+	}
+	next, start := n.find(key), i
+	if i = colon(b, end+1); i >= 0 && b[end+1] == ':' && end-start < longestShape && at < longestShape {
+		if at == len(*shape) {
+			*shape = append(*shape, member{})
+		}
+		m := &(*shape)[at]
+		m.text, m.node = append(m.text[:0], b[start:end+2]...), next
+	}
+	return at, next, i
+}
+
+// member reads the value of a key that a path goes through. Of a key that is
+// there twice the last value counts, with all that is below.
+func (r *reader) member(n *node, i, depth int) int {
+	if len(n.children) > 0 {
+		for _, leaf := range n.below {
+			r.spans[leaf] = span{}
+		}
+	}
+	return r.value(n, i, depth)
+}
+
+// list reads the items of a list behind its bracket.
+func (r *reader) list(n *node, i, depth int) int {
+	b := r.doc
+	if i = space(b, i); i < len(b) && b[i] == ']' {
+		return i + 1
+	}
+	for index := 0; i < len(b); index++ {
+		if next := n.at(index); next != nil {
+			i = r.value(next, i, depth)
+		} else {
+			i = skip(b, i, depth)
+		}
+		if i < 0 {
+			return fail
+		}
+		if i = space(b, i); i < len(b) && b[i] == ']' {
+			return i + 1
+		}
+		if i == len(b) || b[i] != ',' {
+			return fail
+		}
+		i = space(b, i+1)
+	}
+	return fail
+}
