@@ -43,6 +43,13 @@ func (e *exact) addSquare(f float64) {
 	e.add128(hi, lo, 2*shift, false)
 }
 
+// addIntSquare adds the square of an integer.
+func (e *exact) addIntSquare(i int64) {
+	magnitude := uint64(max(i, -i)) // also right for the smallest integer
+	hi, lo := bits.Mul64(magnitude, magnitude)
+	e.add128(hi, lo, 0, false)
+}
+
 // split gives |f| as mantissa * 2^shift with an odd mantissa, so that it takes
 // as few limbs as it can; zero is 0.
 func split(f float64) (mantissa uint64, shift int) {

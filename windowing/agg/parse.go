@@ -20,7 +20,8 @@ type Call struct {
 	Text     string   // canonical, part of the definition of the state
 	Reducer  Reducer  // set by the caller before New, for reduce only
 
-	shared any // what Function.prepare computed
+	limit, limitBytes int64 // options of that name, 0 where there is none
+	shared            any   // what Function.prepare computed
 }
 
 // Param is the constant of an option, or its expression as a String; null for
@@ -141,6 +142,7 @@ func (c *Call) complete() error {
 		parts = append(parts, "where: "+c.Where)
 	}
 	c.Text = c.Function.Name + "(" + strings.Join(parts, ", ") + ")"
+	c.limit, c.limitBytes = c.Param("limit").AsInt(), c.Param("limit_bytes").AsInt()
 	if c.Function.prepare != nil {
 		return c.Function.prepare(c)
 	}

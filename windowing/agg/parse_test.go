@@ -48,8 +48,8 @@ func TestParseRefuses(t *testing.T) {
 			require.ErrorContains(t, err, part, text)
 		}
 	}
-	f(``, `unknown function ""`, `allowed: `, `avg, count`)
-	f(`summ(this.x)`, `unknown function "summ"`, `did you mean sum?`, `avg, count`)
+	f(``, `unknown function ""`, `allowed: `, `avg, collect`)
+	f(`summ(this.x)`, `unknown function "summ"`, `did you mean sum?`, `avg, collect`)
 	f(`SUM(this.x)`, `did you mean sum?`)
 	f(`this.x`, `unknown function`)
 	f(`count`, `parentheses are missing`, `count([value])`)

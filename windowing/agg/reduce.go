@@ -74,8 +74,8 @@ func (a *reduction) Merge(other Accumulator) {
 // set takes the outcome of an expression and tells whether it is one.
 func (a *reduction) set(step string, acc Value, err error) bool {
 	a.some = true
-	if limit := a.call.Param("limit_bytes").AsInt(); err == nil && int64(len(acc.text)) > limit {
-		err = fmt.Errorf("the accumulator has %d bytes, more than the option limit_bytes of %d", len(acc.text), limit)
+	if err == nil && int64(len(acc.text)) > a.call.limitBytes {
+		err = fmt.Errorf("%w: the accumulator has %d bytes, more than the option limit_bytes of %d", ErrLimit, len(acc.text), a.call.limitBytes)
 	}
 	if err == nil && !acc.IsFinite() {
 		err = ErrNotFinite

@@ -9,15 +9,29 @@ import (
 // table holds every function, sorted by name: adding one takes its file and one
 // line here.
 var table = []*Function{
+	anyFunction,
+	approxCountDistinctFunction,
+	approxQuantileFunction,
 	avgFunction,
+	collectFunction,
+	collectSetFunction,
 	countFunction,
+	countDistinctFunction,
 	countIfFunction,
+	everyFunction,
 	firstFunction,
 	lastFunction,
 	maxFunction,
+	maxByFunction,
+	medianFunction,
 	minFunction,
+	minByFunction,
+	quantileFunction,
 	reduceFunction,
+	stddevFunction,
 	sumFunction,
+	topKFunction,
+	varianceFunction,
 }
 
 // Functions is the table, sorted by name. It is the caller's to keep, the
