@@ -3,11 +3,9 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -132,36 +130,9 @@ func (q query) run(name string, batches [][]random.Event) machine.Run {
 		run.Steps, run.LateRows = append(run.Steps, step), append(run.LateRows, lates)
 	}
 	for _, r := range answer.Results {
-		run.Expected = append(run.Expected, expected(r))
+		run.Expected = append(run.Expected, drive.Expected(r))
 	}
 	return run
-}
-
-func expected(r oracle.Result) machine.Expected {
-	dec := json.NewDecoder(strings.NewReader(r.Group))
-	dec.UseNumber()
-	var group any
-	if err := dec.Decode(&group); err != nil {
-		panic(err)
-	}
-	return machine.Expected{After: r.After, Spanned: true, Start: decimal(r.Start), End: decimal(r.End), Fields: map[string]any{
-		"k": group, "n": decimal(int64(r.Count)), "values": decimal(int64(r.Values)),
-		"sum": nearest(r.Sum), "min": nearest(r.Min), "max": nearest(r.Max), "avg": nearest(r.Avg())}}
-}
-
-func decimal(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
-
-// nearest writes a whole number with all its digits and any other as the nearest
-// float64.
-func nearest(r *big.Rat) any {
-	if r == nil {
-		return nil
-	}
-	if r.IsInt() && r.Num().IsInt64() {
-		return json.Number(r.Num().String())
-	}
-	f, _ := r.Float64()
-	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
 // The same rows in the same batches give the rows of the oracle, whatever the

@@ -1,0 +1,138 @@
+// Command bench compares whole processes of connect-windowed: a file read to
+// nowhere, the same file through a durable tumbling window, and the same job done
+// with the components that Benthos brings. It prints lines that a program can read:
+//
+//	rate <name> <events per second>
+//	ratio <name> <value>
+//
+// The variants run one after the other, and all of them again, BENCH_RUNS times;
+// a rate is the median of its runs. The input is made up from a fixed seed.
+//
+//	BENCH_BINARY   the binary to measure                  bin/connect-windowed
+//	BENCH_EVENTS   events in the file                     2000000
+//	BENCH_KEYS     groups, each about five times a window 100000
+//	BENCH_RUNS     runs of each variant                   3
+//	BENCH_ONLY     a regular expression, the variants to run
+//	BENCH_FLOORS   1: exit 1 when a ratio is below its floor
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what the environment says.
+type settings struct {
+	binary             string
+	events, keys, runs int
+	only               *regexp.Regexp
+	floors             bool
+}
+
+func readSettings() (s settings, err error) {
+	s.binary = "bin/connect-windowed"
+	if v := os.Getenv("BENCH_BINARY"); v != "" {
+		s.binary = v
+	}
+	if s.binary, err = filepath.Abs(s.binary); err != nil {
+		return s, err
+	}
+	if s.only, err = regexp.Compile(os.Getenv("BENCH_ONLY")); err != nil {
+		return s, fmt.Errorf("BENCH_ONLY: %w", err)
+	}
+	s.floors = os.Getenv("BENCH_FLOORS") == "1"
+	for _, n := range []struct {
+		name string
+		to   *int
+		def  int
+	}{
+		{"BENCH_EVENTS", &s.events, 2_000_000},
+		{"BENCH_KEYS", &s.keys, 100_000},
+		{"BENCH_RUNS", &s.runs, 3},
+	} {
+		*n.to = n.def
+		if v := os.Getenv(n.name); v != "" {
+			if *n.to, err = strconv.Atoi(v); err != nil || *n.to < 1 {
+				return s, fmt.Errorf("%s is %q: it must be a number from 1", n.name, v)
+			}
+		}
+	}
+	return s, nil
+}
+
+func run(ctx context.Context) error {
+	s, err := readSettings()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "connect-windowed-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	files, err := writeInputs(dir, s)
+	if err != nil {
+		return err
+	}
+	rates := map[string][]float64{}
+	for round := range s.runs {
+		for _, v := range variants {
+			if !s.only.MatchString(v.name) {
+				continue
+			}
+			rate, err := measure(ctx, dir, s.binary, v, files[v.part])
+			if err != nil {
+				return fmt.Errorf("%s: %w", v.name, err)
+			}
+			fmt.Fprintf(os.Stderr, "run %d of %d: %s %.0f\n", round+1, s.runs, v.name, rate)
+			rates[v.name] = append(rates[v.name], rate)
+		}
+	}
+	return report(rates, s.floors)
+}
+
+// report prints the medians and the ratios. With floors, a ratio below its own is
+// an error.
+func report(rates map[string][]float64, floors bool) error {
+	for _, v := range variants {
+		if len(rates[v.name]) > 0 {
+			fmt.Printf("rate %s %.0f\n", v.name, median(rates[v.name]))
+		}
+	}
+	var below []string
+	for _, r := range ratios {
+		if len(rates[r.of]) == 0 || len(rates[r.to]) == 0 {
+			continue
+		}
+		value := median(rates[r.of]) / median(rates[r.to])
+		fmt.Printf("ratio %s %.2f\n", r.name, value)
+		if value < r.floor {
+			below = append(below, fmt.Sprintf("%s is %.2f, its floor is %.2f", r.name, value, r.floor))
+		}
+	}
+	if floors && len(below) > 0 {
+		return fmt.Errorf("below the floor: %v", below)
+	}
+	return nil
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

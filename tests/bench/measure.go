@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// measure runs a variant once, from an empty state folder, and returns its rate in
+// events per second.
+func measure(ctx context.Context, dir, binary string, v variant, in input) (float64, error) {
+	work, err := os.MkdirTemp(dir, "run-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(work)
+	config, err := v.config(in, filepath.Join(work, "state.db"))
+	if err != nil {
+		return 0, err
+	}
+	path := filepath.Join(work, "config.yaml")
+	if err := os.WriteFile(path, config, 0o600); err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, binary, "run", path)
+	var logs bytes.Buffer
+	cmd.Stderr = &logs
+	if v.stock {
+		return measureStock(cmd, &logs)
+	}
+	cmd.Stdout = &logs
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return 0, fmt.Errorf("%w: %s", err, logs.Bytes())
+	}
+	if logs.Len() > 0 { // an error that did not end the process
+		return 0, fmt.Errorf("it logged: %s", logs.Bytes())
+	}
+	return float64(in.events) / time.Since(start).Seconds(), nil
+}
+
+// measureStock counts the events that reached a row. Under load the buffer
+// acknowledges and drops whole windows, so the length of the input says little;
+// the wait for the end of the last window is not held against it.
+func measureStock(cmd *exec.Cmd, logs *bytes.Buffer) (float64, error) {
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	events, last, err := countRows(stdout)
+	if waitErr := cmd.Wait(); err == nil {
+		err = waitErr
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s", err, logs.Bytes())
+	}
+	if events == 0 {
+		return 0, fmt.Errorf("no row came out, the input is too short for a window of %v", stockWindow)
+	}
+	took := max(last.Sub(start)-stockWindow, time.Millisecond)
+	return float64(events) / took.Seconds(), nil
+}
+
+// countRows sums what the rows counted and tells when the last one came.
+func countRows(rows io.Reader) (events int, last time.Time, err error) {
+	lines := bufio.NewScanner(rows)
+	for lines.Scan() {
+		var row struct{ Orders int }
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			return 0, last, fmt.Errorf("row %q: %w", lines.Bytes(), err)
+		}
+		events += row.Orders
+		last = time.Now()
+	}
+	return events, last, lines.Err()
+}

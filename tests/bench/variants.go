@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"text/template"
+	"time"
+)
+
+// variant is one job as a configuration.
+type variant struct {
+	name string
+	part part
+	text string // template of the configuration, with Path and State
+	// stock: the window follows the wall clock, drops what it cannot keep up with
+	// and prints its rows, which are counted.
+	stock bool
+}
+
+// stockWindow is the window of the stock variants, in wall time. Short windows
+// suit them: less has to be kept.
+const stockWindow = time.Second
+
+const (
+	batchesOfLines = `{ file: { paths: [ {{.Path}} ], scanner: { lines_batch: {} }, auto_replay_nacks: false } }`
+	lineByLine     = `{ file: { paths: [ {{.Path}} ], scanner: { lines: {} } } }`
+	lineNoReplay   = `{ file: { paths: [ {{.Path}} ], scanner: { lines: {} }, auto_replay_nacks: false } }`
+	batchesReplay  = `{ file: { paths: [ {{.Path}} ], scanner: { lines_batch: {} } } }`
+)
+
+// variants are run in this order.
+var variants = []variant{
+	{name: "none/lines_batch", part: whole, text: plain(batchesOfLines)},
+	{name: "window/lines_batch", part: whole, text: windowed(batchesOfLines)},
+	{name: "stock/lines_batch", part: quarter, text: stock(batchesOfLines), stock: true},
+	{name: "none/lines", part: quarter, text: plain(lineByLine)},
+	{name: "window/lines", part: quarter, text: windowed(lineByLine)},
+	{name: "stock/lines", part: quarter, text: stock(lineByLine), stock: true},
+	{name: "none/lines/no_replay", part: quarter, text: plain(lineNoReplay)},
+	{name: "none/lines_batch/replay", part: whole, text: plain(batchesReplay)},
+}
+
+// ratios compare medians. A floor of 0 is none.
+var ratios = []struct {
+	name, of, to string
+	floor        float64
+}{
+	{"window_to_none/lines_batch", "window/lines_batch", "none/lines_batch", 0.70},
+	{"window_to_none/lines", "window/lines", "none/lines", 0},
+	{"window_to_stock/lines_batch", "window/lines_batch", "stock/lines_batch", 5},
+	{"window_to_stock/lines", "window/lines", "stock/lines", 0},
+	{"lines_batch_to_lines/none", "none/lines_batch", "none/lines", 0},
+	{"lines_batch_to_lines/window", "window/lines_batch", "window/lines", 0},
+}
+
+const common = `
+http: { enabled: false }
+logger: { level: error }
+metrics: { none: {} }
+`
+
+// plain reads to nowhere.
+func plain(input string) string {
+	return common + `
+input: ` + input + `
+output: { drop: {} }
+`
+}
+
+// windowed reads through a tumbling window with durable state.
+func windowed(input string) string {
+	return common + `
+input:
+  windowed:
+    state: state
+    position: ordinal
+    on_end: flush
+    input: ` + input + `
+    processors:
+      - watermark: { event_time: this.order_ts, delay: 3m }
+      - tumbling_window:
+          size: 5m
+          group_by: { page: this.page }
+          aggregates:
+            orders: count()
+            total: sum(this.amount)
+output: { drop: {} }
+cache_resources:
+  - label: state
+    bbolt: { path: {{.State}} }
+`
+}
+
+// stock does the same with what Benthos brings, in windows of the wall clock.
+func stock(input string) string {
+	return common + `
+input: ` + input + `
+buffer: { system_window: { size: ` + stockWindow.String() + ` } }
+pipeline:
+  threads: 1
+  processors:
+    - group_by_value: { value: '${! json("page") }' }
+    - mapping: |
+        root = if batch_index() == 0 {
+          {
+            "window_end": @window_end_timestamp,
+            "page": this.page,
+            "orders": json("page").from_all().length(),
+            "total": json("amount").from_all().sum(),
+          }
+        } else { deleted() }
+output: { stdout: {} }
+`
+}
+
+// config fills in the paths of a run.
+func (v variant) config(in input, state string) ([]byte, error) {
+	t, err := template.New(v.name).Parse(v.text)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, map[string]string{"Path": in.path, "State": state})
+	return out.Bytes(), err
+}

@@ -1,0 +1,165 @@
+package crash
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
+)
+
+// kills is how many kill -9 each row of the table below stands for.
+func kills() int {
+	switch {
+	case soaks():
+		return 400
+	case race:
+		return 6
+	}
+	return 45
+}
+
+// seed gives the seed of a test, printed, or SEED.
+func seed(t *testing.T) uint64 {
+	n := rand.Uint64N(1 << 40)
+	if text := os.Getenv("SEED"); text != "" {
+		var err error
+		n, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("SEED=%d", n)
+	return n
+}
+
+// The sources and forms that promise an exact answer after a crash.
+var scenarios = []struct {
+	name string
+	make func(t testing.TB, seed uint64) *scenario
+}{
+	{"topic to input windowed", func(t testing.TB, seed uint64) *scenario {
+		return topic(t, inputHost, orders(seed, 2500, 4), 2*time.Millisecond)
+	}},
+	{"topic to processor windowed", func(t testing.TB, seed uint64) *scenario {
+		return topic(t, processorHost, orders(seed, 2500, 4), 2*time.Millisecond)
+	}},
+	{"topic to operators", func(t testing.TB, seed uint64) *scenario {
+		return topic(t, standalone, orders(seed, 2500, 4), 2*time.Millisecond)
+	}},
+	{"lines to input windowed", func(t testing.TB, seed uint64) *scenario {
+		return lines(t, inputHost, "lines", orders(seed, 1500, 1), 100*time.Microsecond)
+	}},
+	{"batches of lines to input windowed", func(t testing.TB, seed uint64) *scenario {
+		return lines(t, inputHost, "lines_batch", orders(seed, 4000, 1), 50*time.Microsecond)
+	}},
+	{"batches of lines to processor windowed", func(t testing.TB, seed uint64) *scenario {
+		return lines(t, processorHost, "lines_batch", orders(seed, 4000, 1), 50*time.Microsecond)
+	}},
+}
+
+// total counts the kills of the whole package, for the log.
+var total atomic.Int64
+
+// The union of all outputs is the answer, however often the process is killed.
+func TestKilledAtRandom(t *testing.T) {
+	for _, c := range scenarios {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			base := seed(t)
+			killed := 0
+			for round := uint64(0); killed < kills(); round++ {
+				s := c.make(t, base+round)
+				s.refuse = 0.2
+				killed += s.killAtRandom(t, rand.New(rand.NewPCG(base, round)), kills()-killed)
+				s.verify(t)
+			}
+			t.Logf("%d kills, %d in all", killed, total.Load())
+		})
+	}
+}
+
+// killAtRandom kills lives until one ends by itself, or the limit is reached and
+// a last life finishes.
+func (s *scenario) killAtRandom(t *testing.T, rnd *rand.Rand, limit int) (killed int) {
+	t.Helper()
+	for killed < limit {
+		p := s.run(t, "")
+		if rnd.IntN(10) == 0 {
+			p.ready()
+			time.Sleep(time.Duration(rnd.IntN(50)) * time.Millisecond)
+			require.Zero(t, p.term(), "exit status of a graceful stop\n%s", p.log)
+			continue
+		}
+		if !p.killAfter(time.Duration(rnd.ExpFloat64() * float64(30*time.Millisecond))) {
+			return killed
+		}
+		killed++
+		total.Add(1)
+	}
+	s.finish(t)
+	return killed
+}
+
+// The same at every named moment.
+func TestKilledAtEveryPoint(t *testing.T) {
+	for _, c := range scenarios {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			base := seed(t)
+			rnd := rand.New(rand.NewPCG(base, 0))
+			s := c.make(t, base)
+			s.refuse = 0.1
+			hit := map[string]int{}
+			for round := range rounds() {
+				for _, point := range failpoint.Names() {
+					n := 1
+					if point != failpoint.OnStart {
+						n += rnd.IntN(1 + 6*round)
+					}
+					p := s.run(t, fmt.Sprintf("%s:%d", point, n))
+					if p.killedWithin(300 * time.Millisecond) {
+						hit[point]++
+						total.Add(1)
+					}
+				}
+			}
+			s.finish(t)
+			s.verify(t)
+			t.Logf("hit %v, %d kills in all", hit, total.Load())
+			for _, point := range []string{failpoint.OnStart, failpoint.BeforeCommit, failpoint.AfterCommit, failpoint.BeforeAck} {
+				require.Positive(t, hit[point], "%s was never reached", point)
+			}
+		})
+	}
+}
+
+func rounds() int {
+	switch {
+	case soaks():
+		return 12
+	case race:
+		return 1
+	}
+	return 2
+}
+
+// killedWithin says whether a failpoint killed the process. One that does not
+// come to it in time is stopped.
+func (p *process) killedWithin(d time.Duration) bool {
+	p.t.Helper()
+	p.ready()
+	select {
+	case <-p.exited:
+		code := p.status()
+		require.Contains(p.t, []int{0, -1}, code, "exit status\n%s", p.log)
+		return code == -1
+	case <-time.After(d):
+		require.Zero(p.t, p.term(), "exit status of a graceful stop\n%s", p.log)
+		return false
+	}
+}

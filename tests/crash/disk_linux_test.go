@@ -1,0 +1,79 @@
+package crash
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limitFiles sets how large the files of a process may grow, as a full disk does:
+// a write past the limit fails.
+func limitFiles(t *testing.T, p *process, size uint64) {
+	t.Helper()
+	limit := syscall.Rlimit{Cur: size, Max: ^uint64(0)}
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.cmd.Process.Pid), uintptr(syscall.RLIMIT_FSIZE),
+		uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	require.Zero(t, errno, "prlimit: %s", errno)
+}
+
+const unlimited = ^uint64(0)
+
+// fill runs a scenario until its state file cannot grow any more and the product
+// has said so. Nothing is acknowledged from then on.
+func fill(t *testing.T, s *scenario) *process {
+	t.Helper()
+	p := s.run(t, "")
+	p.ready()
+	waitFor(t, p, "a first commit", func() bool { return s.acknowledged(t) > 3 })
+	info, err := os.Stat(s.state())
+	require.NoError(t, err)
+	limitFiles(t, p, uint64(info.Size()))
+	waitFor(t, p, "a word about the failed commit", func() bool { return contains(p.log.String(), "file too large", "commit") })
+	marks, rows := s.acknowledged(t), len(s.entries(t))
+	time.Sleep(300 * time.Millisecond)               // long enough for an acknowledgement that must not come
+	if later := s.acknowledged(t); later > marks+1 { // one may have been on its way
+		require.Equal(t, marks, later, "acknowledged while nothing can be committed\n%s", p.log)
+	}
+	require.Len(t, s.entries(t), rows, "rows were passed on while nothing can be committed")
+	return p
+}
+
+func TestDiskFull(t *testing.T) {
+	for _, form := range []string{inputHost, processorHost, standalone} {
+		for what, leave := range map[string]func(t *testing.T, s *scenario, p *process){
+			"room again": func(t *testing.T, _ *scenario, p *process) {
+				limitFiles(t, p, unlimited)
+				require.Zero(t, p.wait(), "exit status\n%s", p.log)
+			},
+			"killed": func(t *testing.T, s *scenario, p *process) {
+				p.kill()
+				s.finish(t)
+			},
+			"stopped": func(t *testing.T, s *scenario, p *process) {
+				p.term()
+				requireClear(t, p)
+				s.finish(t)
+			},
+		} {
+			t.Run(form+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				s := topic(t, form, orders(seed(t), 1200, 4), time.Millisecond)
+				leave(t, s, fill(t, s))
+				s.verify(t)
+			})
+		}
+	}
+}
+
+func contains(text string, words ...string) bool {
+	for _, word := range words {
+		if !containsFold(text, word) {
+			return false
+		}
+	}
+	return true
+}
