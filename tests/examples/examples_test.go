@@ -1,0 +1,157 @@
+// Package examples runs what a reader of the examples runs: the binary, on every
+// file of config/examples, from the root of the repository.
+package examples
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write what the examples print to their golden files")
+
+// binary and root are set up once for all tests.
+var binary, root string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(withBinary(m.Run))
+}
+
+func withBinary(run func() int) int {
+	var err error
+	if root, err = filepath.Abs("../.."); err != nil {
+		panic(err)
+	}
+	dir, err := os.MkdirTemp("", "connect-windowed-examples-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "connect-windowed")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/connect-windowed")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	return run()
+}
+
+// workdir is a folder that looks like the root of the repository to an example
+// and keeps the state that it writes.
+func workdir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"config", "tests"} {
+		require.NoError(t, os.Symlink(filepath.Join(root, name), filepath.Join(dir, name)))
+	}
+	return dir
+}
+
+// command runs the binary in dir and returns what it printed.
+func command(t *testing.T, dir string, env []string, args ...string) (stdout string, err error) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	var out, logs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &logs
+	err = cmd.Run()
+	t.Logf("connect-windowed %s: %v\n%s", strings.Join(args, " "), err, logs.String())
+	return out.String(), err
+}
+
+// rows parses the lines that an example printed. Numbers keep their digits.
+func rows(t *testing.T, text string) (rows []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var row map[string]any
+		decoder := json.NewDecoder(strings.NewReader(line))
+		decoder.UseNumber()
+		require.NoError(t, decoder.Decode(&row), "line %q", line)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// example is how one file of config/examples is run and checked.
+type example struct {
+	env   []string
+	check func(t *testing.T, name, printed string)
+	// again: a second run on the state of the first prints nothing more.
+	again bool
+}
+
+var examples = map[string]example{
+	"quickstart":  {check: likeGolden, again: true},
+	"earthquakes": {check: likeGolden, again: true},
+	"clickstream": {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
+}
+
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "config/examples/*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, files, len(examples), "files: %v", files)
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			ex, ok := examples[name]
+			require.True(t, ok, "%s has no entry here", file)
+			ex.run(t, name, filepath.Join("config/examples", name+".yaml"))
+		})
+	}
+}
+
+func (ex example) run(t *testing.T, name, file string) {
+	dir := workdir(t)
+	_, err := command(t, dir, nil, "lint", file)
+	require.NoError(t, err)
+	out, err := command(t, dir, nil, "test", file)
+	require.NoError(t, err, out)
+	require.Contains(t, out, "succeeded")
+	require.NoDirExists(t, filepath.Join(dir, "state"), "lint and test leave state alone")
+
+	run := []string{"run", "--set", "http.enabled=false", file}
+	printed, err := command(t, dir, ex.env, run...)
+	require.NoError(t, err)
+	ex.check(t, name, printed)
+	if ex.again {
+		printed, err = command(t, dir, ex.env, run...)
+		require.NoError(t, err)
+		require.Empty(t, printed, "a second run has nothing new to say")
+	}
+}
+
+// likeGolden compares with what is checked in, row by row.
+func likeGolden(t *testing.T, name, printed string) {
+	golden := filepath.Join(root, "tests/testdata/examples", name+".ndjson")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(printed), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, rows(t, string(want)), rows(t, printed))
+}
+
+// countsEveryClick checks what made-up clicks allow to check.
+func countsEveryClick(t *testing.T, _, printed string) {
+	var clicks int64
+	for _, row := range rows(t, printed) {
+		n, err := row["clicks"].(json.Number).Int64()
+		require.NoError(t, err)
+		users, err := row["users"].(json.Number).Int64()
+		require.NoError(t, err)
+		require.Contains(t, []any{"/", "/search", "/cart"}, row["page"])
+		require.Positive(t, users)
+		require.LessOrEqual(t, users, min(n, 40))
+		clicks += n
+	}
+	require.EqualValues(t, 500, clicks)
+}
