@@ -55,6 +55,8 @@ type Chain struct {
 	clock watermark.Clock
 	flush bool
 	tick  bool
+	told  Pair // by BeginRelayed
+	heard watermark.Time
 }
 
 // Config is what a chain is made of.
@@ -78,7 +80,7 @@ func NewChain(cfg Config) (*Chain, error) {
 	}
 	n := len(cfg.Stages)
 	c := &Chain{stages: cfg.Stages, config: cfg, frontier: make([]*watermark.Frontier, n),
-		tally: make([]Tally, n), lates: make([]watermark.Time, n+1)}
+		tally: make([]Tally, n), lates: make([]watermark.Time, n+1), heard: watermark.Unset}
 	for i := range cfg.Stages {
 		if w := cfg.Stages[i].Watermark; w != nil {
 			c.frontier[i] = watermark.NewFrontier(w.Config, cfg.Start)
@@ -96,7 +98,7 @@ func checkStages(stages []Stage) error {
 			return fmt.Errorf("%s %q: %w: two stages of one chain would share state; set a different name on one of them", st.Kind, st.Name, ErrDuplicate)
 		}
 		names[st.Name] = true
-		if st.Watermark != nil {
+		if st.Watermark != nil || st.Relay {
 			watermarked = true
 		}
 		if st.Operator == nil {
@@ -138,6 +140,13 @@ func (c *Chain) BeginTick(now watermark.Clock) {
 // nothing of them may be saved any more.
 func (c *Chain) BeginFlush(now watermark.Clock) { c.begin(nil, now, true) }
 
+// BeginRelayed starts a step with rows that a watermark outside of the chain has
+// judged: pair is what it told, w is W of its domain.
+func (c *Chain) BeginRelayed(rows []Row, pair Pair, w watermark.Time, now watermark.Clock) {
+	c.told, c.heard = pair, w
+	c.begin(rows, now, false)
+}
+
 func (c *Chain) begin(rows []Row, now watermark.Clock, flush bool) {
 	if c.open {
 		panic("windowing: a step is under way")
@@ -149,6 +158,9 @@ func (c *Chain) begin(rows []Row, now watermark.Clock, flush bool) {
 		c.lates[i] = late
 		if f := c.frontier[i]; f != nil {
 			late = f.Watermark()
+		}
+		if c.stages[i].Relay {
+			late = c.told.Late
 		}
 		late = late.Add(-c.stages[i].Hold)
 	}
@@ -185,6 +197,8 @@ func (c *Chain) Run() Signal {
 			c.passed()
 		case st.Watermark != nil:
 			c.observe(st)
+		case st.Relay:
+			c.relay(st)
 		default:
 			c.operate(st)
 		}
@@ -218,6 +232,23 @@ func (c *Chain) Take() []Row {
 	rows := c.exit
 	c.exit = nil
 	return rows
+}
+
+// Exit gives the pair behind the last stage, as far as the step has come, and W
+// of the last event-time domain.
+func (c *Chain) Exit() (Pair, watermark.Time) {
+	n := len(c.stages)
+	p := Pair{Late: c.lates[n], Close: c.lates[n]}
+	if c.front == n {
+		p.Close = c.close
+	}
+	w := c.heard
+	for _, f := range c.frontier {
+		if f != nil {
+			w = f.Watermark()
+		}
+	}
+	return p, w
 }
 
 // prepared says that the rows of the stage were evaluated ahead of the step.
@@ -272,6 +303,20 @@ func (c *Chain) observe(st *Stage) {
 	c.front++
 }
 
+// relay passes on the pair that was told.
+func (c *Chain) relay(st *Stage) {
+	c.extract(st)
+	for i := range c.rows {
+		if c.rows[i].Flag == Invalid {
+			c.tally[c.at].Invalid++
+		}
+	}
+	if c.at == c.front {
+		c.lates[c.at+1], c.close = c.told.Late, c.told.Close
+		c.front++
+	}
+}
+
 // operate runs a stateful stage.
 func (c *Chain) operate(st *Stage) {
 	c.extract(st)
@@ -318,6 +363,9 @@ func (c *Chain) emitted(st *Stage, res *Result, w watermark.Time) Row {
 	row := Row{Time: res.Time, Arrival: c.arrivals, Entry: -1, Err: res.Err, Message: st.Binding.Render(res),
 		Mark: &Mark{Operator: st.Name, Timing: res.Timing, RowKey: res.RowKey, Revision: res.Revision,
 			Spanned: res.Spanned, Start: res.Start, End: res.End, EventTime: res.Time, Watermark: w}}
+	if res.Err != nil {
+		row.Flag = Invalid // it goes out with its error and enters no further state
+	}
 	return row
 }
 
@@ -328,5 +376,5 @@ func (c *Chain) domain() watermark.Time {
 			return f.Watermark()
 		}
 	}
-	return watermark.Unset
+	return c.heard
 }

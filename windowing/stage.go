@@ -6,7 +6,7 @@ import (
 	"github.com/connect-windowed/connect-windowed/watermark"
 )
 
-// Stage is one element of a chain: exactly one of Watermark, Operator and
+// Stage is one element of a chain: exactly one of Watermark, Relay, Operator and
 // Foreign is set.
 type Stage struct {
 	Name string // identity of the state, unique in a chain; "" for foreign stages
@@ -15,6 +15,7 @@ type Stage struct {
 	Watermark *Watermark
 	Operator  Operator
 	Foreign   bool // messages are processed by the caller, see Chain.Run
+	Relay     bool // the pair of a watermark elsewhere is told by Chain.BeginRelayed
 
 	Binding    Binding       // evaluates and renders; nil for foreign stages
 	Hold       time.Duration // >= 0: how far rows emitted here may lie behind the pair, see Chain
@@ -31,6 +32,10 @@ type Watermark struct {
 // Setting is one setting of a definition. State written under another value
 // means something else and is refused.
 type Setting struct{ Field, Value string }
+
+// Pair is what a watermark tells the operators behind it: Late is W before the
+// step, Close is W after it.
+type Pair struct{ Late, Close watermark.Time }
 
 // Binding is the seam between a stage and the messages that it works on.
 type Binding interface {

@@ -19,26 +19,48 @@ func (s *Set) compile(text string) (source, error) {
 	}
 	m.index = s.execs
 	s.execs++
-	trimmed := strings.TrimSpace(text)
-	if c := (cursor{trimmed}); c.literal() && c.done() {
-		return constantOf(m)
+	c := cursor{strings.TrimSpace(text)}
+	if literal := c; literal.literal() && literal.done() {
+		it, err := constantOf(m)
+		return &constant{it}, err
 	}
-	c := cursor{trimmed}
-	operand := s.plain(&c)
+	operand := plain(&c)
 	if operand == nil {
 		return m, nil
 	}
 	if c.done() {
-		return operand, nil
+		return s.adopt(operand), nil
 	}
-	if want, equal, ok := c.equality(); ok && c.done() {
-		return &comparison{operand: operand, text: want, equal: equal, fallback: m}, nil
+	if holds, literal, ok := comparand(&c); ok {
+		return &comparison{operand: s.adopt(operand), holds: holds, literal: literal, fallback: m}, nil
 	}
 	return m, nil
 }
 
+// adopt gives a path its place in the reading of documents.
+func (s *Set) adopt(operand source) source {
+	if p, ok := operand.(*path); ok {
+		p.leaf = s.paths.add(p.steps)
+	}
+	return operand
+}
+
+// comparand reads an operator and a text or number up to the end.
+func comparand(c *cursor) (holds outcomes, it item, ok bool) {
+	holds, ok = c.operator()
+	if literal := *c; !ok || !literal.literal() || !literal.done() {
+		return holds, it, false
+	}
+	m, err := parseMapping(c.rest)
+	if err != nil {
+		return holds, it, false
+	}
+	it, err = constantOf(m)
+	return holds, it, err == nil && (it.token == str || it.token == goInt || it.token == goFloat)
+}
+
 // plain reads a path or a metadata key from c, or gives nil.
-func (s *Set) plain(c *cursor) source {
+func plain(c *cursor) source {
 	start := *c
 	if key, ok := c.metadata(); ok {
 		return metadata(key)
@@ -48,7 +70,7 @@ func (s *Set) plain(c *cursor) source {
 	if !ok {
 		return nil
 	}
-	return &path{steps: steps, leaf: s.paths.add(steps)}
+	return &path{steps: steps}
 }
 
 // parseMapping compiles a text as a query that sees `this` and metadata and
@@ -86,11 +108,8 @@ func compileError(text string, err error) error {
 }
 
 // constantOf asks Bloblang once for the value of a literal.
-func constantOf(m *mapping) (source, error) {
+func constantOf(m *mapping) (it item, err error) {
 	batch := service.MessageBatch{service.NewMessage(nil)}
-	var it item
-	if err := m.query(batch.BloblangExecutor(m.exec), 0, &it); err != nil {
-		return nil, err
-	}
-	return &constant{it}, nil
+	err = m.query(batch.BloblangExecutor(m.exec), 0, &it)
+	return it, err
 }

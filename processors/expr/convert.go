@@ -27,7 +27,7 @@ func toValue(f *Frame, c *cell, it *item) (agg.Value, error) {
 		return agg.Bool(it.token == boolTrue), nil
 	case str:
 		return agg.String(f.keep(it)), nil
-	case number, integer:
+	case number, integer, goUint:
 		return numberValue(c, it)
 	case goInt:
 		return agg.Int(it.int), nil
@@ -61,10 +61,10 @@ func numberValue(c *cell, it *item) (agg.Value, error) {
 	}
 	f, err := strconv.ParseFloat(it.text, 64)
 	if err != nil {
-		return agg.Null(), fmt.Errorf("%.200s is the number %.40s, which no float of 64 bits can hold (to use it as text: .string()): %w", c.key.text, it.text, ErrValue)
+		return agg.Null(), fmt.Errorf("%.200s is the number %.40s, which no float of 64 bits can hold (.string() gives its text): %w", c.key.text, it.text, ErrValue)
 	}
-	if it.token == integer && strconv.FormatFloat(f, 'f', -1, 64) != it.text {
-		return agg.Null(), fmt.Errorf("%.200s is the integer %.40s, which 64 bits cannot hold (to use it as text: .string()): %w", c.key.text, it.text, ErrValue)
+	if it.token != number && strconv.FormatFloat(f, 'f', -1, 64) != it.text {
+		return agg.Null(), fmt.Errorf("%.200s is the integer %.40s, which 64 bits cannot hold (.string() gives its text, .number() the nearest float): %w", c.key.text, it.text, ErrValue)
 	}
 	return agg.Float(f), nil
 }
@@ -194,7 +194,7 @@ func toTime(_ *Frame, c *cell, it *item) (agg.Value, error) {
 		} else {
 			t, err = c.key.unit.FromDecimal(it.text)
 		}
-	case number:
+	case number, goUint:
 		t, err = c.key.unit.FromDecimal(it.text)
 	case str:
 		t, err = watermark.ParseRFC3339(it.text)
@@ -208,7 +208,7 @@ func toTime(_ *Frame, c *cell, it *item) (agg.Value, error) {
 		return agg.Null(), refuse(c, it)
 	}
 	if err != nil {
-		return agg.Null(), fmt.Errorf("%.200s is %s, allowed are %s: %w: %w", c.key.text, it.describe(), allowed[asTime], ErrValue, err)
+		return agg.Null(), fmt.Errorf("%.200s: %w: %w", c.key.text, ErrValue, err)
 	}
 	return agg.Int(int64(t)), nil
 }

@@ -233,6 +233,9 @@ func readable(msg *service.Message) error {
 	if err := validText(msg); err != nil {
 		return err
 	}
+	if !msg.HasBytes() && !msg.HasStructured() {
+		return fmt.Errorf("%w: it is empty", ErrDocument)
+	}
 	if _, err := msg.AsStructured(); err != nil {
 		return fmt.Errorf("%w: it is not JSON: %w", ErrDocument, err)
 	}
@@ -246,6 +249,9 @@ func validText(msg *service.Message) error {
 	doc, err := msg.AsBytes()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDocument, err)
+	}
+	if len(doc) == 0 {
+		return fmt.Errorf("%w: it is empty", ErrDocument)
 	}
 	if !utf8.Valid(doc) {
 		return fmt.Errorf("%w: it is not valid UTF-8", ErrDocument)

@@ -14,7 +14,7 @@ import (
 type item struct {
 	token token
 	owned bool   // text is not part of a document: it may be kept as it is
-	text  string // of number, integer, str and container
+	text  string // of number, integer, str, container and goUint
 	int   int64
 	float float64
 	any   any // of goTime and goContainer
@@ -103,7 +103,7 @@ func (it *item) setGoNumber(v any) error {
 
 func (it *item) setUint(u uint64) {
 	if it.int = int64(u); u > math.MaxInt64 {
-		it.token, it.text = integer, strconv.FormatUint(u, 10)
+		it.token, it.text = goUint, strconv.FormatUint(u, 10)
 	}
 }
 
@@ -124,7 +124,7 @@ func (it *item) describe() string {
 		return "true"
 	case boolFalse:
 		return "false"
-	case number, integer:
+	case number, integer, goUint:
 		return fmt.Sprintf("the number %.40s", it.text)
 	case str:
 		return fmt.Sprintf("the text %.40q", it.text)

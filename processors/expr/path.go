@@ -131,13 +131,14 @@ func (c *cursor) digits() (string, bool) {
 	return digits, n > 0
 }
 
-// equality reads `== "text"` or `!= "text"`.
-func (c *cursor) equality() (text string, equal, ok bool) {
+// operator reads the operator of a comparison.
+func (c *cursor) operator() (holds outcomes, ok bool) {
 	c.rest = strings.TrimLeft(c.rest, " \t")
-	if equal = c.take("=="); !equal && !c.take("!=") {
-		return "", false, false
+	for _, op := range operators {
+		if c.take(op.text) {
+			c.rest = strings.TrimLeft(c.rest, " \t")
+			return op.holds, true
+		}
 	}
-	c.rest = strings.TrimLeft(c.rest, " \t")
-	text, ok = c.quoted()
-	return text, equal, ok
+	return outcomes{}, false
 }

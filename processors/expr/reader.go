@@ -14,6 +14,7 @@ const (
 	str       // text is what it says, escapes resolved
 	container // an object or a list; text is its JSON
 	goInt     // from here on only from Go values
+	goUint    // beyond int64; text is its decimal
 	goFloat
 	goTime
 	goContainer

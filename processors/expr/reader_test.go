@@ -2,8 +2,10 @@ package expr
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -114,6 +116,12 @@ func messages(payloads ...string) service.MessageBatch {
 		msg := service.NewMessage([]byte(payload))
 		msg.MetaSetMut("k", "orders")
 		msg.MetaSetMut("n", int64(7))
+		msg.MetaSetMut("bad", []byte{0xff})
+		msg.MetaSetMut("nan", math.NaN())
+		msg.MetaSetMut("when", time.Unix(1700000000, 0))
+		msg.MetaSetMut("big", uint64(math.MaxUint64))
+		msg.MetaSetMut("float", float32(1))
+		msg.MetaSetMut("object", map[string]any{"x": []any{1.0}})
 		batch = append(batch, msg)
 	}
 	return batch
@@ -183,6 +191,7 @@ var texts = []string{
 	`@k`, `@n`, `@missing`, `@"k"`, `@"k x"`, `@`, `@k.a`, `@"".a`, `@""`, `@ k`, `metadata("k")`, `metadata("n")`, `metadata("missing")`, `metadata()`, `metadata("")`, `metadata( "k" )`, `metadata("k").string()`, `metadata(this.a)`, `meta("k")`,
 	`1`, `-1`, `1.5`, `-1.5`, `1.0`, `0`, `-0`, `-0.0`, `1e5`, `01`, `1.`, `.5`, `9223372036854775807`, `-9223372036854775808`, `9223372036854775808`, `true`, `false`, `null`, `truex`, `true.string()`, `"x"`, `"a\nb"`, `"\u00e9"`, `"""x"""`, `"x" + "y"`, `"2023-11-14T22:13:20Z"`, `"12"`, `[]`, `{}`, `[1]`,
 	`@k == "orders"`, `@k != "orders"`, `@k=="orders"`, `@n == "7"`, `@n != "7"`, `@missing == "x"`, `@missing != "x"`, `this.a == "a"`, `this.a != "text"`, `this.a == "text" && this.b == 1`, `this.a == "text".uppercase()`, `this.a == 1`, `this.a == null`, `this.a ==`, `"a" == this.a`, `this == "a"`, `this.a == "1e400"`, `this.a = "x"`, `this.a == "text" # x`, "this.a ==\n\"text\"",
+	`this.a > 1`, `this.a >= 1`, `this.a < 1`, `this.a <= 1`, `this.a == 1.0`, `this.a != 1`, `this.a>-1`, `this.a > - 1`, `this.a > 0.1`, `this.a == 9007199254740992`, `this.a > 9223372036854775807`, `this.a < 9007199254740993.0`, `this.a == -0`, `this.a > 1 && true`, `this.a < "m"`, `this.a >= "text"`, `@k > "a"`, `@n > 6`, `@n == 7.0`, `@missing > 1`, `@bad == "x"`, `this.a > 1e3`, `this.a =! 1`, `this.a <> 1`, `this.a === 1`, `this.a > this.b`, `this.a > 1.`, `@nan == "x"`, `@nan > 1`, `@bad`, `@nan`, `@when`, `@when == "2023-11-14T22:13:20Z"`, `@big`, `@big > 1`, `@float == 1`, `@object`,
 	`deleted()`, `nothing()`, `if this.a == 1 { "one" } else { "other" }`, `if this.a == 1 { deleted() }`, `match this.a { 1 => "one", _ => this.b }`, `this.a.or("none")`, `throw("no")`, `content()`, `batch_index()`, `root = this.a`, "let x = this.a\nroot = $x", "root.v = this.a\nroot.w = 2", `root = deleted()`, `let x = 1`, `meta x = "y"`, "root = this.a # end", `map m { root = this.a }` + "\nroot = this.apply(\"m\")",
 	``, ` `, `)`, `this.a)`, `this.a) + (1`, `# comment`, `this.a, this.b`, `this.a}`, "\x00", "\xff", `é`,
 }

@@ -75,34 +75,6 @@ func walk(v any, steps []segment) any {
 	return v
 }
 
-// comparison is an operand compared with a text. Bloblang knows more ways to be
-// equal than two texts have; they are left to it.
-type comparison struct {
-	operand  source
-	text     string
-	equal    bool // == rather than !=
-	fallback *mapping
-}
-
-func (c *comparison) load(f *Frame, row int, it *item) error {
-	if err := c.operand.load(f, row, it); err != nil {
-		return err
-	}
-	same := false
-	switch it.token {
-	case none, null:
-	case str:
-		same = it.text == c.text
-	default:
-		return c.fallback.load(f, row, it)
-	}
-	it.token = boolFalse
-	if same == c.equal {
-		it.token = boolTrue
-	}
-	return nil
-}
-
 // mapping is any other expression. It gives {"v": value}.
 type mapping struct {
 	exec       *bloblang.Executor
@@ -160,11 +132,12 @@ func (m *mapping) query(exec *service.MessageBatchBloblangExecutor, row int, it 
 	return it.set(object["v"])
 }
 
-// failure drops the line that Bloblang names where there is only one.
+// failure drops what Bloblang says about the query around an expression.
 func (m *mapping) failure(err error) error {
 	text := err.Error()
 	if !m.statements {
 		text = strings.TrimPrefix(text, "failed assignment (line 1): ")
+		text = strings.TrimPrefix(text, "failed to resolve 'v' value: ")
 	}
 	return fmt.Errorf("%.200s: %w: %s", m.text, ErrEvaluate, text)
 }

@@ -1,0 +1,54 @@
+package processors
+
+import (
+	"context"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/watermark"
+	"github.com/connect-windowed/connect-windowed/windowing"
+)
+
+// carried is what a row takes along in the context of its message, past
+// processors that know nothing of it. The context survives mapping, branch,
+// archive and unarchive, where metadata may be dropped or forged.
+type carried struct {
+	outer context.Context // the message's own
+	row   windowing.Row   // without Message, Key and Args
+	pair  *pair           // on the way between operators that stand on their own
+	host  bool            // the message is inside of a host
+}
+
+// pair is the instant that a watermark on its own hands to the operators behind
+// it.
+type pair struct {
+	late, close watermark.Time
+	now         watermark.Time // W of the domain
+	sources     []string       // of the watermark, by index
+	revised     string         // an operator upstream that may emit a row key twice
+}
+
+type carriedKey struct{}
+
+// carry puts a row into the context of its message.
+func carry(m *service.Message, c *carried) *service.Message {
+	c.outer = m.Context()
+	if old := carriedBy(m); old != nil {
+		c.outer = old.outer
+	}
+	return m.WithContext(context.WithValue(c.outer, carriedKey{}, c))
+}
+
+// carriedBy gives what a message carries, nil where it carries nothing.
+func carriedBy(m *service.Message) *carried {
+	c, _ := m.Context().Value(carriedKey{}).(*carried)
+	return c
+}
+
+// unload takes what a message carries out of its context.
+func unload(m *service.Message) *service.Message {
+	if c := carriedBy(m); c != nil {
+		return m.WithContext(c.outer)
+	}
+	return m
+}

@@ -1,0 +1,119 @@
+package processors
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors/expr"
+	"github.com/connect-windowed/connect-windowed/watermark"
+	"github.com/connect-windowed/connect-windowed/windowing"
+	"github.com/connect-windowed/connect-windowed/windowing/host"
+)
+
+// Mistakes that an operator on its own sees only in the messages.
+var (
+	errNoWatermark = errors.New("the message has passed no watermark: put a watermark processor before this one in the same list")
+	errRevised     = errors.New("an operator upstream may emit a row key twice, so that revisions would be counted: use output_mode append without allowed_lateness there")
+)
+
+// newStandalone makes an operator that stands in an ordinary processors list: a
+// chain of its own, which takes its instant from the messages.
+func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor, error) {
+	h := &hosted{log: res.Logger(), position: op.position}
+	stages := []windowing.Stage{op.stage}
+	lead := []compiler{op.compile}
+	if op.stage.Operator != nil {
+		stages = []windowing.Stage{{Relay: true, Kind: "relay", Binding: relayBinding{}}, op.stage}
+		lead = []compiler{func(*expr.Set) (reader, error) { return relayReader{}, nil }, op.compile}
+	}
+	p, err := newProgram(lead...)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
+	}
+	stages[len(stages)-1].Binding = op.bind(p)
+	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant()})
+	if err != nil {
+		return nil, err
+	}
+	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle}
+	cfg := host.Config{Edge: edge{pairs: true}, Reply: true, Horizon: 10 * time.Minute, Leaving: (&relays{op: op}).pass}
+	if err := h.start(res, op.state, op.name, cfg); err != nil {
+		return nil, err
+	}
+	w := &windowedProcessor{hosted: h, gone: make(chan struct{}), limit: math.MaxInt}
+	if op.stage.Operator != nil {
+		w.finish = relay
+	}
+	return w, nil
+}
+
+// relayReader takes the time of a row from what its message carries.
+type relayReader struct{}
+
+func (relayReader) read(s *scratch, i int, row *windowing.Row) error {
+	c := carriedBy(s.batch[i])
+	switch {
+	case c == nil || c.pair == nil:
+		return errNoWatermark
+	case c.pair.revised != "":
+		return fmt.Errorf("%s: %w", c.pair.revised, errRevised)
+	}
+	row.Time, row.Source = c.row.Time, c.row.Source
+	return nil
+}
+
+// relayBinding is the binding of a relay, whose rows are always prepared.
+type relayBinding struct{ failing }
+
+// Extract implements windowing.Binding. Rows come prepared.
+func (relayBinding) Extract([]windowing.Row) {}
+
+// Render implements windowing.Binding. A relay has no results.
+func (relayBinding) Render(*windowing.Result) windowing.Message {
+	panic("processors: a relay emits no rows of its own")
+}
+
+// relay tells the chain what the messages have heard from their watermark. They
+// may come from several batches by now: the smallest late keeps every row that
+// was in time, the largest close is how far event time has come.
+func relay(b *host.Batch, messages service.MessageBatch) {
+	r := &host.Relayed{Pair: windowing.Pair{Late: watermark.EndOfTime, Close: watermark.Unset}, Now: watermark.Unset}
+	for i, m := range messages {
+		c := carriedBy(m)
+		if c == nil || c.pair == nil {
+			continue
+		}
+		r.Late, r.Close, r.Now = min(r.Late, c.pair.late), max(r.Close, c.pair.close), max(r.Now, c.pair.now)
+		if c.row.Flag != windowing.Data {
+			b.Rows[i].Flag = c.row.Flag
+		}
+	}
+	if r.Late == watermark.EndOfTime {
+		r.Late = watermark.Unset
+	}
+	b.Relayed = r
+}
+
+// relays puts the pair onto what an operator on its own gives back.
+type relays struct{ op *operator }
+
+// pass implements host.Config.Leaving: it makes the rows of a step carry what the next operator has to hear.
+func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time) {
+	for i := range rows {
+		row := &rows[i]
+		m := row.Message.(*service.Message)
+		c := &carried{row: windowing.Row{Time: row.Time, Source: row.Source, Flag: row.Flag},
+			pair: &pair{late: p.Late, close: p.Close, now: now, sources: r.op.sources}}
+		if old := carriedBy(m); old != nil && old.pair != nil && len(r.op.sources) == 0 {
+			c.pair.sources = old.pair.sources
+		}
+		if r.op.stage.Revises {
+			c.pair.revised = r.op.name
+		}
+		row.Message = carry(m, c)
+	}
+}

@@ -1,0 +1,211 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/connect-windowed/connect-windowed/statecache/kv"
+	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
+)
+
+const (
+	lazyCommit     = time.Second // the longest that delivered rows wait for their removal
+	firstRetry     = 50 * time.Millisecond
+	lastRetry      = 5 * time.Second
+	retryLogPeriod = 30 * time.Second
+)
+
+// writeSet is one transaction and what waits for it.
+type writeSet struct {
+	batch   kv.Batch
+	outs    []*out
+	pending pending
+}
+
+// result is what became of a write set.
+type result struct {
+	err  error // the host ended before the store took it
+	took time.Duration
+	fail int64 // failed tries
+}
+
+// startCommit builds a write set and hands it to the committer, when there is
+// something to commit and no better moment to wait for.
+func (o *owner) startCommit() {
+	if o.flight != nil || o.faulted {
+		return
+	}
+	whole := o.foreign == nil
+	if whole && o.applied.dirty && (o.parted || len(o.mailbox) == 0 || o.applied.rows >= o.limits.CommitRows) {
+		o.send(o.buildWhole())
+		return
+	}
+	if o.outbox == nil || len(o.outbox.settled) == 0 {
+		o.lazy = time.Time{}
+		return
+	}
+	last := o.phase == draining && o.outbox.unread() == 0 && o.outbox.flying == 0
+	if last || !o.lazy.IsZero() && !time.Now().Before(o.lazy) {
+		ws := &writeSet{}
+		o.outbox.saveSettled(kv.SubWriter(&ws.batch, outboxPrefix))
+		o.send(ws)
+	}
+}
+
+// Prefixes of a host's records in its store.
+const (
+	chainPrefix    = "c/"
+	positionPrefix = "p/"
+	outboxPrefix   = "o/"
+	repliesPrefix  = "r/"
+	flushedPrefix  = "f/"
+	targetKey      = "t"
+	hostKey        = "h"
+)
+
+// buildWhole writes everything that changed since the last write set.
+func (o *owner) buildWhole() *writeSet {
+	ws := &writeSet{pending: o.applied}
+	o.applied, o.parted = pending{}, false
+	w := &ws.batch
+	if !o.flushBegun() {
+		o.chain.Save(kv.SubWriter(w, chainPrefix))
+		o.positions.save(kv.SubWriter(w, positionPrefix))
+	}
+	o.flushed.save(kv.SubWriter(w, flushedPrefix))
+	if o.replies != nil {
+		put(w, []byte(targetKey), kv.AppendVarint(kv.AppendBlob(kv.AppendBool(nil, o.target.Known), o.target.Partition), o.target.Offset))
+		o.replies.save(kv.SubWriter(w, repliesPrefix))
+	} else {
+		ws.outs = o.outbox.save(kv.SubWriter(w, outboxPrefix))
+	}
+	return ws
+}
+
+// flushBegun says that the operators are spent.
+func (o *owner) flushBegun() bool {
+	return o.phase == flushing || o.phase == draining && o.config.Flush
+}
+
+// send hands a write set to the committer. State in memory is committed at once.
+func (o *owner) send(ws *writeSet) {
+	o.flight, o.lazy = ws, time.Time{}
+	if o.config.Store == nil {
+		o.committed(result{})
+		return
+	}
+	o.commits <- ws // one is in flight at most, the channel has room for it
+}
+
+// commit is the committer: it takes write sets to the store, in order, each until
+// the store has it.
+func (o *owner) commit(done chan<- struct{}) {
+	defer close(done)
+	for ws := range o.commits {
+		o.results <- o.persist(o.ctx, ws)
+	}
+}
+
+func (o *owner) persist(ctx context.Context, ws *writeSet) (res result) {
+	start := time.Now()
+	said := time.Time{}
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		failpoint.Hit(failpoint.BeforeCommit)
+		err := o.config.Store.Commit(&ws.batch)
+		if err == nil {
+			failpoint.Hit(failpoint.AfterCommit)
+			if res.fail > 0 {
+				o.config.Log.Infof("%s: the state is on disk again after %d failed tries", o.config.Name, res.fail)
+			}
+			res.took = time.Since(start)
+			return res
+		}
+		res.fail++
+		if time.Since(said) >= retryLogPeriod {
+			said = time.Now()
+			o.config.Log.Errorf("%s: the state could not be written (%v); nothing is lost or acknowledged, the same write is tried again and input waits: make room on the disk or mend it", o.config.Name, err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			res.err = err
+			return res
+		}
+	}
+}
+
+// committed takes the committer's answer: what waited for the disk may go.
+func (o *owner) committed(res result) {
+	ws := o.flight
+	o.flight = nil
+	if res.fail > 0 {
+		o.report.count(CommitErrors, res.fail, "")
+	}
+	if res.err != nil {
+		return
+	}
+	if o.config.Store != nil {
+		o.report.count(Commits, 1, "")
+		o.report.meter.Took(CommitTime, res.took)
+	}
+	if o.outbox != nil {
+		o.outbox.ready = append(o.outbox.ready, ws.outs...)
+	}
+	o.let(ws.pending)
+}
+
+// let acknowledges batches whose effect is on disk, and answers their callers.
+func (o *owner) let(p pending) {
+	for _, b := range p.batches {
+		if b.Ack != nil {
+			o.acks = append(o.acks, b.Ack)
+		}
+	}
+	for _, a := range p.replies {
+		a.to <- a.rows // has room for one answer
+	}
+}
+
+// release lets batches go that changed nothing, once all before them are on disk.
+func (o *owner) release() {
+	if o.flight != nil || o.applied.dirty || o.faulted || len(o.applied.batches) == 0 {
+		return
+	}
+	p := o.applied
+	o.applied = pending{}
+	o.let(p)
+}
+
+// shutdown commits what was applied, where the disk takes it in time. A step in
+// the middle of a foreign processor is abandoned with everything after the last
+// write set.
+func (o *owner) shutdown() {
+	timeout := time.After(closeGrace)
+	o.await(timeout)
+	if o.flight == nil && o.foreign == nil && !o.faulted {
+		if o.applied.dirty || o.outbox != nil && len(o.outbox.settled) > 0 {
+			o.send(o.buildWhole())
+			o.await(timeout)
+		}
+		o.release()
+	}
+	o.cancel()
+	for len(o.acks) > 0 {
+		acks := o.acks
+		o.acks = nil
+		o.ackable <- acks
+	}
+}
+
+// await waits for the write set in flight.
+func (o *owner) await(timeout <-chan time.Time) {
+	if o.flight == nil {
+		return
+	}
+	select {
+	case res := <-o.results:
+		o.committed(res)
+	case <-timeout:
+		o.config.Log.Errorf("%s stops while its state cannot be written; what was not acknowledged comes again", o.config.Name)
+	}
+}

@@ -1,0 +1,296 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/connect-windowed/connect-windowed/watermark"
+	"github.com/connect-windowed/connect-windowed/windowing"
+	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
+)
+
+// phase is how far the natural end of the input has come.
+type phase uint8
+
+const (
+	running  phase = iota
+	ending         // no batch comes any more; the last tick runs
+	closing        // the state before the flush goes to disk
+	flushing       // everything closes before its time, and is not saved
+	draining       // deliveries are waited for
+	ended          // all delivered, Next says so
+)
+
+// owner is the goroutine that owns a host's state. Its files: owner.go the loop,
+// step.go batches through the chain, commit.go the way to the disk.
+type owner struct {
+	*Host
+	chain     *windowing.Chain
+	positions *positions
+	outbox    *outbox  // nil where rows are replied
+	replies   *replies // nil where rows go to the outbox
+	flushed   *flushed
+
+	ctx    context.Context // ends with the host
+	cancel context.CancelFunc
+
+	phase   phase
+	current *Batch // of the step under way, nil for ticks
+	target  Position
+	answer  []Reply
+	foreign chan foreignResult // nil unless a foreign processor runs
+	applied pending            // since the last write set
+	flight  *writeSet          // with the committer
+	commits chan *writeSet
+	results chan result
+	lazy    time.Time // when settled rows alone are worth a commit
+	lagged  time.Duration
+	lag     bool
+	parted  bool // a part of the step waits for its write set
+	faulted bool
+	acks    []func()
+	ackable chan []func()
+	hooks   []stopper // timers of the current turn
+	report  reporter
+	wake    time.Time // when housekeeping is due
+}
+
+// stopper releases a timer.
+type stopper func()
+
+// pending is what was applied since the last write set.
+type pending struct {
+	batches []*Batch
+	replies []answered
+	rows    int
+	dirty   bool // the chain's state has changed
+}
+
+// answered is a batch whose rows wait for the commit.
+type answered struct {
+	to   chan<- []Reply
+	rows []Reply
+}
+
+func newOwner(h *Host) *owner {
+	cfg := &h.config
+	o := &owner{Host: h, chain: cfg.Chain, positions: newPositions(cfg.Positions, cfg.Horizon),
+		flushed: newFlushed(cfg.Edge), commits: make(chan *writeSet, 1), results: make(chan result, 1), ackable: make(chan []func())}
+	if cfg.Reply {
+		o.replies = newReplies(cfg.Edge, cfg.Limits.LogBytes, cfg.Horizon)
+	} else {
+		o.outbox = newOutbox(cfg.Edge, cfg.Flush || revises(cfg.Chain))
+	}
+	o.report = newReporter(cfg)
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	return o
+}
+
+func revises(c *windowing.Chain) bool {
+	for _, st := range c.Stages() {
+		if st.Revises {
+			return true
+		}
+	}
+	return false
+}
+
+// run is the owner's life.
+func (o *owner) run() {
+	defer close(o.done)
+	defer o.cancel()
+	committed, acked := make(chan struct{}), make(chan struct{})
+	go o.commit(committed)
+	go acknowledge(o.ackable, acked)
+	failpoint.Hit(failpoint.OnStart)
+	for !o.turn() {
+	}
+	o.shutdown()
+	close(o.commits)
+	<-committed
+	close(o.ackable)
+	<-acked
+}
+
+// turn does what can be done, then waits for one event. It says when to stop.
+func (o *owner) turn() (stop bool) {
+	o.work()
+	o.startCommit()
+	o.startFlush()
+	o.work()
+	o.release()
+	if o.phase == draining && o.drained() {
+		o.phase = ended
+		close(o.ended)
+	}
+	d, deliver := o.delivery()
+	ackable, acks := o.ackQueue()
+	defer o.stopTimers()
+	select {
+	case <-o.stop:
+		return true
+	case b := <-o.inbox():
+		o.took(b)
+		o.take(b)
+	case res := <-o.foreign:
+		o.resume(res)
+	case res := <-o.results:
+		o.committed(res)
+	case s := <-o.settles:
+		o.settle(s)
+	case deliver <- d:
+		o.outbox.handed(d.group)
+	case ackable <- acks:
+		o.acks = nil
+	case <-o.tick():
+		o.startTick()
+	case <-o.timer():
+		o.housekeep()
+	}
+	return false
+}
+
+// busy says that a step is under way.
+func (o *owner) busy() bool { return o.chain.Open() || o.foreign != nil }
+
+// inbox is the mailbox while another batch may be applied.
+func (o *owner) inbox() <-chan *Batch {
+	switch {
+	case o.faulted || o.busy() || o.phase != running:
+		return nil
+	case o.applied.rows >= o.limits.PendingRows:
+		return nil
+	case o.flight == nil && o.applied.rows >= o.limits.CommitRows:
+		return nil
+	case o.outbox != nil && o.outbox.unread() >= o.limits.UnreadRows:
+		return nil
+	}
+	return o.mailbox
+}
+
+// delivery is the next delivery and the channel that takes it, if there is one.
+func (o *owner) delivery() (*Delivery, chan<- *Delivery) {
+	if o.outbox == nil {
+		return nil, nil
+	}
+	g := o.outbox.take(o.limits.BatchRows, time.Now())
+	if g == nil {
+		return nil, nil
+	}
+	d := &Delivery{group: g, host: o.Host, Messages: make([]windowing.Message, len(g.rows))}
+	for i, row := range g.rows {
+		d.Messages[i] = row.message
+	}
+	return d, o.Host.deliver
+}
+
+func (o *owner) settle(s settlement) {
+	failpoint.Hit(failpoint.AfterDeliver)
+	before := o.outbox.nacked
+	o.outbox.settle(s.group, s.failed, time.Now())
+	if n := o.outbox.nacked - before; n > 0 {
+		o.report.count(Nacked, n, "")
+	}
+	if o.lazy.IsZero() {
+		o.lazy = time.Now().Add(lazyCommit)
+	}
+}
+
+// drained says that nothing is left to deliver, to commit or to acknowledge.
+func (o *owner) drained() bool {
+	return o.flight == nil && !o.applied.dirty && len(o.applied.batches) == 0 && len(o.acks) == 0 &&
+		(o.outbox == nil || o.outbox.empty())
+}
+
+// now is the time that event time is compared with.
+func (o *owner) now() watermark.Clock {
+	mono := o.config.Clock.Mono()
+	lagging := o.lag && mono-o.lagged <= o.config.LagTTL
+	return watermark.Clock{Wall: o.config.Clock.Wall(), Mono: mono, Backlog: lagging || len(o.mailbox) > 0}
+}
+
+// tick is ready when a watermark may move by itself.
+func (o *owner) tick() <-chan time.Time {
+	if o.faulted || o.busy() || o.phase != running || o.replies != nil || o.outbox.unread() >= o.limits.UnreadRows {
+		return nil
+	}
+	at, ok := o.chain.Deadline()
+	if !ok {
+		return nil
+	}
+	c, release := o.config.Clock.Until(at)
+	o.hooks = append(o.hooks, release)
+	return c
+}
+
+// timer is ready when refused rows, settled rows or housekeeping are due.
+func (o *owner) timer() <-chan time.Time {
+	at := o.wake
+	if o.outbox != nil {
+		if due, ok := o.outbox.due(); ok && due.Before(at) {
+			at = due
+		}
+		if !o.lazy.IsZero() && o.lazy.Before(at) {
+			at = o.lazy
+		}
+	}
+	t := time.NewTimer(max(time.Until(at), 0))
+	o.hooks = append(o.hooks, func() { t.Stop() })
+	return t.C
+}
+
+func (o *owner) stopTimers() {
+	for _, stop := range o.hooks {
+		stop()
+	}
+	o.hooks = o.hooks[:0]
+}
+
+// ackQueue is the acknowledgements that may be called, and who calls them.
+func (o *owner) ackQueue() (chan<- []func(), []func()) {
+	if len(o.acks) == 0 {
+		return nil, nil
+	}
+	return o.ackable, o.acks
+}
+
+// acknowledge calls acknowledgements off the owner, in order.
+func acknowledge(acks <-chan []func(), done chan<- struct{}) {
+	defer close(done)
+	for list := range acks {
+		for _, ack := range list {
+			failpoint.Hit(failpoint.BeforeAck)
+			ack()
+			failpoint.Hit(failpoint.AfterAck)
+		}
+	}
+}
+
+// housekeepEvery is how often gauges are set and gaps are closed.
+const housekeepEvery = time.Second
+
+// housekeep does what is due now and then.
+func (o *owner) housekeep() {
+	now := time.Now()
+	if now.Before(o.wake) {
+		return
+	}
+	o.wake = now.Add(housekeepEvery)
+	if !o.faulted && !o.busy() {
+		o.positions.closeGaps(o.config.Clock.Mono())
+	}
+	o.report.gauges(o)
+}
+
+// fault stops the reading for good.
+func (o *owner) fault(err error) {
+	if o.faulted {
+		return
+	}
+	o.faulted = true
+	o.report.count(Faults, 1, "")
+	o.config.Log.Errorf("%s stops reading, nothing further is acknowledged: %v", o.config.Name, err)
+	if o.config.OnFault != nil {
+		o.config.OnFault(err)
+	}
+}
