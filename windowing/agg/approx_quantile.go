@@ -33,10 +33,13 @@ type sketchShape struct {
 	mapping  mapping.IndexMapping
 	bins     int // for one sign
 	min, max int // indexes that a number can have
-	q        float64
+	q        fraction
 }
 
 func prepareSketch(c *Call) error {
+	if err := prepareQuantile(c); err != nil {
+		return err
+	}
 	accuracy := c.Param("accuracy").AsFloat()
 	m, err := mapping.NewLogarithmicMapping(accuracy)
 	if err != nil {
@@ -48,7 +51,7 @@ func prepareSketch(c *Call) error {
 		bins:    m.Index(span) - m.Index(1) + 1,
 		min:     m.Index(m.MinIndexableValue()),
 		max:     m.Index(m.MaxIndexableValue()),
-		q:       c.Param("q").AsFloat(),
+		q:       c.shared.(fraction),
 	}
 	return nil
 }
@@ -74,7 +77,8 @@ func (a *approxQuantile) Add(in Input) {
 	}
 	a.open()
 	largest := a.shape().mapping.MaxIndexableValue()
-	_ = a.sketch.Add(min(max(in.Value.AsFloat(), -largest), largest)) // fails only outside these bounds
+	// Numbers beyond 1.2e308 count as that. Add fails only outside these bounds.
+	_ = a.sketch.Add(min(max(in.Value.AsFloat(), -largest), largest))
 }
 
 func (a *approxQuantile) Merge(other Accumulator) {
@@ -88,11 +92,24 @@ func (a *approxQuantile) Result() (Value, error) {
 	if a.sketch == nil || a.sketch.IsEmpty() {
 		return Null(), nil
 	}
-	f, err := a.sketch.GetValueAtQuantile(a.shape().q)
-	if err != nil {
-		return Value{}, err
+	shape := a.shape()
+	rank, _ := shape.q.of(int(a.sketch.GetCount()) - 1)
+	return Float(sixDigits(a.ranked(float64(rank)))), nil
+}
+
+// ranked finds the bin of a rank, counted from 0. The library's own look-up
+// rounds the rank up among negative numbers.
+func (a *approxQuantile) ranked(rank float64) float64 {
+	negative, positive := a.sketch.GetNegativeValueStore(), a.sketch.GetPositiveValueStore()
+	below := negative.TotalCount()
+	zeros := a.sketch.GetZeroCount()
+	switch {
+	case rank < below:
+		return -a.shape().mapping.Value(negative.KeyAtRank(below - 1 - rank))
+	case rank < below+zeros:
+		return 0
 	}
-	return Float(sixDigits(min(max(f, -math.MaxFloat64), math.MaxFloat64))), nil
+	return a.shape().mapping.Value(positive.KeyAtRank(rank - below - zeros))
 }
 
 // sixDigits rounds off what the approximation does not know, and in which
@@ -145,6 +162,9 @@ func (a *approxQuantile) decode(d *reader) {
 	}
 	a.decodeBins(d, a.sketch.GetPositiveValueStore())
 	a.decodeBins(d, a.sketch.GetNegativeValueStore())
+	if a.sketch.GetCount() > 1<<53 {
+		d.fail("count out of range")
+	}
 }
 
 func (a *approxQuantile) decodeBins(d *reader, s store.Store) {

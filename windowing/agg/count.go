@@ -27,7 +27,12 @@ func (a *rowCount) Add(Input)               { *a++ }
 func (a *rowCount) Merge(other Accumulator) { *a += *other.(*rowCount) }
 func (a *rowCount) Result() (Value, error)  { return Int(int64(*a)), nil }
 func (a *rowCount) Append(b []byte) []byte  { return binary.AppendUvarint(b, uint64(*a)) }
-func (a *rowCount) decode(d *reader)        { *a = rowCount(d.uvarint()) }
+
+func (a *rowCount) decode(d *reader) {
+	if *a = rowCount(d.uvarint()); *a < 0 {
+		d.fail("count out of range")
+	}
+}
 
 // valueCount counts the rows whose argument is not null.
 type valueCount struct{ rowCount }
