@@ -1,0 +1,3 @@
+package statecache
+
+func child() bool { return false }

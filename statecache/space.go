@@ -1,0 +1,235 @@
+package statecache
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/connect-windowed/connect-windowed/statecache/kv"
+)
+
+// DefaultGenerationBytes is the size of the log at which it begins to fold
+// into the base. The log of a Space takes up to twice this in memory, plus
+// about as much again for its index where values are small.
+const DefaultGenerationBytes = 8 << 20
+
+// Space is the state under one name in a File: a kv.Store for one owner.
+//
+// Get and Scan may overlap each other. A Commit must not overlap anything on
+// the same Space, the visit of a Scan included; it returns ErrBusy where it
+// sees that, as reads do during a Commit. Different goroutines may take turns
+// if they synchronise. Different Spaces are independent.
+type Space struct {
+	*handle
+	name  string
+	state spaceState
+
+	// users counts running reads, or is writer while a Commit runs.
+	users  atomic.Int32
+	closed atomic.Bool
+}
+
+const writer = -1
+
+// Lease takes the Space of that name, which need not exist yet, and reads its
+// log. A name has one owner in a process: the error wraps ErrLeased, ErrName,
+// ErrDamaged or ErrClosed. Nothing is written before the first Commit.
+func (f *File) Lease(name string) (*Space, error) {
+	if f.closed.Load() {
+		return nil, ErrClosed
+	}
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if !f.take(name) {
+		return nil, fmt.Errorf("%w: the name %q in %q belongs to another component of this process. Give each its own name, or its own file", ErrLeased, name, f.path)
+	}
+	s := &Space{handle: f.handle, name: name}
+	if err := s.load(); err != nil {
+		f.give(name)
+		return nil, fmt.Errorf("state %q: %w", name, err)
+	}
+	f.retain()
+	return s, nil
+}
+
+const maxName = 256
+
+func checkName(name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("%w: it has %d bytes, 1 to %d are allowed (%.40q)", ErrName, len(name), maxName, name)
+	}
+	return nil
+}
+
+func (h *handle) take(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.leases[name] {
+		return false
+	}
+	h.leases[name] = true
+	return true
+}
+
+func (h *handle) give(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.leases, name)
+}
+
+// Names lists the Spaces that have state in the file, in order.
+func (f *File) Names() (names []string, err error) {
+	if f.closed.Load() {
+		return nil, ErrClosed
+	}
+	err = f.view("listing its states", func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketSpaces)
+		if b == nil {
+			return nil
+		}
+		return b.ForEachBucket(func(name []byte) error {
+			names = append(names, string(name))
+			return nil
+		})
+	})
+	return names, err
+}
+
+// Get implements kv.Reader.
+func (s *Space) Get(key []byte) (value []byte, err error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.users.Add(-1)
+	for _, t := range s.tables() {
+		if v := t.puts.At(text(key)); v != nil {
+			return clone(*v), nil
+		}
+		if _, gone := t.deleted.covers(text(key)); gone {
+			return nil, nil
+		}
+	}
+	err = s.viewBase("reading", func(b *bolt.Bucket) error {
+		v, err := lookup(b, key)
+		if v != nil && err == nil {
+			value = clone(v)
+		}
+		return err
+	})
+	return value, err
+}
+
+// Scan implements kv.Reader. It reads the file in pieces and holds no
+// transaction while visit runs.
+func (s *Space) Scan(from, to []byte, visit func(key, value []byte) error) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.users.Add(-1)
+	return s.scan(from, to, visit)
+}
+
+// Commit implements kv.Store: the batch is on disk when it returns nil. It
+// writes the batch and a bounded part of the fold. After an error nothing has
+// changed in memory, and the same batch or another may be tried again, except
+// after ErrDamaged: then the file takes no more writes.
+func (s *Space) Commit(b *kv.Batch) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	if !s.users.CompareAndSwap(0, writer) {
+		return fmt.Errorf("%w: Commit to %q during another call", ErrBusy, s.name)
+	}
+	defer s.users.Store(0)
+	if b.Len() == 0 {
+		return nil
+	}
+	record := kv.AppendRecord(make([]byte, 0, b.Size()+recordFrame), logVersion, b.Bytes())
+	var next spaceState
+	err := s.update("committing to "+s.name, func(tx *bolt.Tx) (err error) {
+		next, err = s.write(tx, record)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.state = next
+	return s.state.active.enter(record)
+}
+
+// Close gives the name back. A second Close does nothing.
+func (s *Space) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.give(s.name)
+	return s.release()
+}
+
+// Stats says how a Space is doing; for metrics.
+type Stats struct {
+	LogBytes int  // of both generations, in memory and on disk
+	LogKeys  int  // keys and deleted ranges in memory
+	Folding  bool // a frozen generation is on its way into the base
+}
+
+// Stats may be called where Get may.
+func (s *Space) Stats() (st Stats) {
+	if s.enter() != nil {
+		return st
+	}
+	defer s.users.Add(-1)
+	for _, g := range s.state.generations() {
+		st.LogBytes += g.bytes
+		st.LogKeys += g.table.items()
+	}
+	st.Folding = s.state.frozen != nil
+	return st
+}
+
+// enter begins a read.
+func (s *Space) enter() error {
+	for {
+		switch n := s.users.Load(); {
+		case s.closed.Load():
+			return ErrClosed
+		case n == writer:
+			return fmt.Errorf("%w: a read of %q during a Commit", ErrBusy, s.name)
+		case s.users.CompareAndSwap(n, n+1):
+			return nil
+		}
+	}
+}
+
+// tables are the layers in memory, newest first.
+func (s *Space) tables() (tables []*table) {
+	for _, g := range s.state.generations() {
+		tables = append(tables, &g.table)
+	}
+	return tables
+}
+
+// viewBase reads the base; where there is none, read does not run.
+func (s *Space) viewBase(what string, read func(b *bolt.Bucket) error) error {
+	return s.view(what+" "+s.name, func(tx *bolt.Tx) error {
+		if b := s.bucket(tx); b != nil {
+			if b = b.Bucket(bucketBase); b != nil {
+				return read(b)
+			}
+		}
+		return nil
+	})
+}
+
+// bucket is the Space's own bucket, nil where nothing was written yet.
+func (s *Space) bucket(tx *bolt.Tx) *bolt.Bucket {
+	if b := tx.Bucket(bucketSpaces); b != nil {
+		return b.Bucket([]byte(s.name))
+	}
+	return nil
+}
+
+// clone copies, and an empty value stays different from none.
+func clone(v []byte) []byte { return append(make([]byte, 0, len(v)), v...) }
