@@ -125,7 +125,7 @@ func (w *Window) loadGroup(key, value []byte) error {
 	if err := w.checkGroup(span, name); err != nil {
 		return err
 	}
-	d, err := openWindowRecord(value)
+	accumulators, err := w.decode(value)
 	if err != nil {
 		return err
 	}
@@ -134,15 +134,25 @@ func (w *Window) loadGroup(key, value []byte) error {
 	if w.cursor.set && span == w.cursor.span && string(name) <= w.cursor.group {
 		return nil
 	}
-	g := w.state.newGroup(s, string(name), len(w.config.Aggregates))
+	copy(w.state.newGroup(s, string(name), len(accumulators)).accumulators, accumulators)
+	return nil
+}
+
+// decode reads the accumulators of a group.
+func (w *Window) decode(value []byte) ([]agg.Accumulator, error) {
+	d, err := openWindowRecord(value)
+	if err != nil {
+		return nil, err
+	}
 	rest := d.Rest()
+	accumulators := make([]agg.Accumulator, len(w.config.Aggregates))
 	for i, a := range w.config.Aggregates {
-		g.accumulators[i], rest, err = a.Call.Function.Decode(a.Call, rest)
+		accumulators[i], rest, err = a.Call.Function.Decode(a.Call, rest)
 		if err != nil {
-			return fmt.Errorf("aggregate %q: %w", a.Name, err)
+			return nil, fmt.Errorf("aggregate %q: %w", a.Name, err)
 		}
 	}
-	return kv.NewDecoder(rest).Done()
+	return accumulators, kv.NewDecoder(rest).Done()
 }
 
 // checkGroup says whether the record can be one of this operator.
