@@ -2,6 +2,7 @@ package agg
 
 var anyFunction = define(Function{
 	Name:    "any",
+	also:    []string{"bool_or", "some"},
 	Summary: "True if the condition is true for at least one row. Rows where it is null do not count.",
 	Args:    []string{"condition"},
 	MinArgs: 1,

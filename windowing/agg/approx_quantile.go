@@ -12,6 +12,7 @@ import (
 
 var approxQuantileFunction = define(Function{
 	Name:    "approx_quantile",
+	also:    []string{"approx_percentile"},
 	Summary: "About the quantile q (DDSketch): a number that is at most the accuracy, 1 % by default, of its own size away from the one of rank q * (n - 1), rounded down. That holds for numbers of one sign within eighteen powers of ten of the largest; those nearer to zero count as the smallest of these. It is rounded to six digits. The same rows give the same answer in every order.",
 	Args:    []string{"number"},
 	MinArgs: 1,

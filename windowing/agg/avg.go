@@ -2,6 +2,7 @@ package agg
 
 var avgFunction = define(Function{
 	Name:    "avg",
+	also:    []string{"average", "mean"},
 	Summary: "The arithmetic mean: the exact sum divided by the number of values, rounded once.",
 	Args:    []string{"number"},
 	MinArgs: 1,

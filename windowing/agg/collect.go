@@ -8,6 +8,7 @@ import (
 
 var collectFunction = define(Function{
 	Name:    "collect",
+	also:    []string{"list", "array_agg", "collect_list"},
 	Summary: "The list of all values in the order of event time, then arrival. Nulls are no values.",
 	Args:    []string{"value"},
 	MinArgs: 1,

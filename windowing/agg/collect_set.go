@@ -2,6 +2,7 @@ package agg
 
 var collectSetFunction = define(Function{
 	Name:    "collect_set",
+	also:    []string{"set", "unique"},
 	Summary: "The list of the different values, sorted: false, true, numbers, texts, then lists and objects by their text. Nulls are no values.",
 	Args:    []string{"value"},
 	MinArgs: 1,

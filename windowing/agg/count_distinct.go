@@ -2,6 +2,7 @@ package agg
 
 var countDistinctFunction = define(Function{
 	Name:    "count_distinct",
+	also:    []string{"distinct", "distinct_count"},
 	Summary: "The exact number of different values; 1 and 1.0 are one, \"1\" is another. Nulls are no values. The values are kept, so it is bounded; approx_count_distinct is not.",
 	Args:    []string{"value"},
 	MinArgs: 1,

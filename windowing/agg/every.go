@@ -2,6 +2,7 @@ package agg
 
 var everyFunction = define(Function{
 	Name:    "every",
+	also:    []string{"bool_and", "all"},
 	Summary: "True if the condition is true for all rows. Rows where it is null do not count.",
 	Args:    []string{"condition"},
 	MinArgs: 1,

@@ -8,6 +8,7 @@ import (
 
 var firstFunction = define(Function{
 	Name:    "first",
+	also:    []string{"first_value"},
 	Summary: "The value of the row with the smallest event time, at a tie of the one that arrived first. Nulls are no values.",
 	Args:    []string{"value"},
 	MinArgs: 1,

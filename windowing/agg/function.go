@@ -72,6 +72,7 @@ type Function struct {
 	Decode   func(c *Call, b []byte) (acc Accumulator, rest []byte, err error)
 	Examples []Example
 
+	also    []string            // names in other engines, for the suggestion in an error
 	prepare func(c *Call) error // computes from the options what all accumulators of a call share
 }
 
@@ -95,7 +96,7 @@ func (f *Function) Usage() string {
 		sep = ", "
 	}
 	for _, o := range f.Options {
-		if o.Default.IsNull() {
+		if o.Default.IsNull() && !o.Optional {
 			text += sep + o.usage()
 			sep = ", "
 		}

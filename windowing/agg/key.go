@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 )
 
 // ErrKey: bytes that AppendKey did not write.
@@ -109,13 +110,14 @@ func appendOrdered(b []byte, f float64) []byte {
 }
 
 func appendKeyText(b []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		b = append(b, s[i])
-		if s[i] == textEscape {
-			b = append(b, textZero)
+	for {
+		i := strings.IndexByte(s, textEscape)
+		if i < 0 {
+			return append(append(b, s...), textEscape, textEnd)
 		}
+		b = append(append(b, s[:i]...), textEscape, textZero)
+		s = s[i+1:]
 	}
-	return append(b, textEscape, textEnd)
 }
 
 // DecodeKey reads one key and returns what follows it. Numbers come back in

@@ -2,6 +2,7 @@ package agg
 
 var lastFunction = define(Function{
 	Name:    "last",
+	also:    []string{"last_value", "latest"},
 	Summary: "The value of the row with the largest event time, at a tie of the one that arrived last. Nulls are no values.",
 	Args:    []string{"value"},
 	MinArgs: 1,

@@ -2,6 +2,7 @@ package agg
 
 var maxByFunction = define(Function{
 	Name:    "max_by",
+	also:    []string{"arg_max"},
 	Summary: "The value of the row with the largest order, which is a number; at a tie of the earliest such row. Rows where either is null do not count.",
 	Args:    []string{"value", "order"},
 	MinArgs: 2,

@@ -2,6 +2,7 @@ package agg
 
 var minByFunction = define(Function{
 	Name:    "min_by",
+	also:    []string{"arg_min"},
 	Summary: "The value of the row with the smallest order, which is a number; at a tie of the earliest such row. Rows where either is null do not count.",
 	Args:    []string{"value", "order"},
 	MinArgs: 2,

@@ -51,6 +51,8 @@ func TestParseRefuses(t *testing.T) {
 	f(``, `unknown function ""`, `allowed: `, `avg, collect`)
 	f(`summ(this.x)`, `unknown function "summ"`, `did you mean sum?`, `avg, collect`)
 	f(`SUM(this.x)`, `did you mean sum?`)
+	f(`percentile(this.x, 0.9)`, `did you mean quantile?`)
+	f(`Array_Agg(this.x)`, `did you mean collect?`)
 	f(`this.x`, `unknown function`)
 	f(`count`, `parentheses are missing`, `count([value])`)
 	f(`sum()`, `argument number is missing`, `sum(number)`)
@@ -95,4 +97,17 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, c.Exprs, again.Exprs)
 		require.Equal(t, c.Where, again.Where)
 	})
+}
+
+func TestEveryUsageNamesItsArguments(t *testing.T) {
+	for _, f := range Functions() {
+		usage := f.Usage()
+		for _, name := range f.Args {
+			require.Contains(t, usage, name)
+		}
+		for _, o := range f.Options {
+			required := o.Default.IsNull() && !o.Optional
+			require.Equal(t, required, strings.Contains(usage, o.Name), "%s: %s", usage, o.Name)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 var quantileFunction = define(Function{
 	Name:    "quantile",
+	also:    []string{"percentile", "percentile_cont"},
 	Summary: "The exact quantile q, from 0 to 1, interpolated linearly between the two nearest numbers. The numbers are kept, so it is bounded; approx_quantile is not.",
 	Args:    []string{"number"},
 	MinArgs: 1,

@@ -19,6 +19,7 @@ type Reducer interface {
 
 var reduceFunction = define(Function{
 	Name:    "reduce",
+	also:    []string{"fold", "aggregate"},
 	Summary: "Your own aggregate, in Bloblang: add gives the next accumulator from this.acc and this.value, merge one from this.left and this.right (sliding and session windows need it), result the answer from this.acc. Rows are added in the order of arrival. An expression that fails makes the field null with an error on the row.",
 	Args:    []string{"value"},
 	MinArgs: 1,

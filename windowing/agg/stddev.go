@@ -2,6 +2,7 @@ package agg
 
 var stddevFunction = define(Function{
 	Name:    "stddev",
+	also:    []string{"std", "stddev_samp", "standard_deviation"},
 	Summary: "The standard deviation of a sample (divided by n - 1), computed from exact sums; null for fewer than two values.",
 	Args:    []string{"number"},
 	MinArgs: 1,

@@ -40,14 +40,21 @@ func Functions() []*Function { return slices.Clone(table) }
 
 // find looks a function up; the error names the nearest and all the others.
 func find(name string) (*Function, error) {
-	names := make([]string, len(table))
+	other, names := "", make([]string, len(table))
 	for i, f := range table {
 		if f.Name == name {
 			return f, nil
 		}
+		if slices.Contains(f.also, strings.ToLower(name)) {
+			other = f.Name
+		}
 		names[i] = f.Name
 	}
-	return nil, fmt.Errorf("unknown function %.40q%s; allowed: %s", name, didYouMean(name, names), strings.Join(names, ", "))
+	hint := didYouMean(name, names)
+	if other != "" {
+		hint = suggest(other)
+	}
+	return nil, fmt.Errorf("unknown function %.40q%s; allowed: %s", name, hint, strings.Join(names, ", "))
 }
 
 // didYouMean suggests the nearest name, where one is near.
@@ -61,8 +68,10 @@ func didYouMean(name string, names []string) string {
 	if nearest == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (did you mean %s?)", nearest)
+	return suggest(nearest)
 }
+
+func suggest(name string) string { return fmt.Sprintf(" (did you mean %s?)", name) }
 
 // editDistance is the number of characters to insert, delete or replace
 // (Levenshtein). Names are short.

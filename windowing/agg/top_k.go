@@ -8,6 +8,7 @@ import (
 
 var topKFunction = define(Function{
 	Name:    "top_k",
+	also:    []string{"mode"},
 	Summary: "The k most frequent values with their exact counts, the most frequent first, at a tie in the order of collect_set. Nulls are no values. All different values are counted, so their number is bounded.",
 	Args:    []string{"value"},
 	MinArgs: 1,

@@ -7,6 +7,7 @@ import (
 
 var varianceFunction = define(Function{
 	Name:    "variance",
+	also:    []string{"var_samp", "var"},
 	Summary: "The variance of a sample (divided by n - 1), computed from exact sums; null for fewer than two values.",
 	Args:    []string{"number"},
 	MinArgs: 1,
