@@ -83,11 +83,13 @@ func parseMapping(text string) (*mapping, error) {
 	// Alone first: then line and column of an error are those of the user's text.
 	env := bloblang.GlobalEnvironment()
 	if _, err := env.Parse(text); err != nil {
-		return nil, compileError(text, err)
+		if _, commented := env.Parse(text + "\n"); commented != nil {
+			return nil, compileError(text, err)
+		}
 	}
 	// An object literal leaves a key out when its value is deleted() or
-	// nothing(), where an assignment would leave the message's own field. The line
-	// break ends a comment.
+	// nothing(), where an assignment would leave the message's own field. Line breaks
+	// end a comment.
 	if exec, err := env.Parse("root = {\"v\": (" + text + "\n)}"); err == nil {
 		return &mapping{exec: exec, text: text}, nil
 	}

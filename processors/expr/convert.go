@@ -137,7 +137,7 @@ func toText(f *Frame, c *cell, it *item) (agg.Value, error) {
 		return v, nil
 	}
 	f.scratch = v.AppendJSON(f.scratch[:0])
-	return agg.String(f.recent.keep(view(f.scratch))), nil
+	return agg.String(f.texts.keep(view(f.scratch))), nil
 }
 
 func toBool(_ *Frame, c *cell, it *item) (agg.Value, error) {
@@ -176,7 +176,7 @@ func toInt(_ *Frame, c *cell, it *item) (agg.Value, error) {
 
 // floatInt takes a float that is an integer, up to where floats skip some.
 func floatInt(c *cell, it *item, f float64) (agg.Value, error) {
-	if math.Abs(f) <= 1<<53 && f == math.Trunc(f) {
+	if math.Abs(f) < 1<<53 && f == math.Trunc(f) {
 		return agg.Int(int64(f)), nil
 	}
 	return agg.Null(), refuse(c, it)

@@ -28,8 +28,9 @@ type Frame struct {
 	execs  []*service.MessageBatchBloblangExecutor
 
 	reader  reader
-	recent  recent
-	item    item // the one being loaded; here, as it would escape elsewhere
+	recent  []recent // by cell: many texts of one do not push out few of another
+	texts   *recent  // those of the cell being evaluated
+	item    item     // the one being loaded; here, as it would escape elsewhere
 	scratch []byte
 }
 
@@ -61,6 +62,7 @@ func (f *Frame) load(s *Set, batch service.MessageBatch) {
 	f.Reset()
 	if f.set != s {
 		f.reader.reset(&s.paths)
+		f.recent = zeroed(f.recent, len(s.cells))
 	}
 	f.set, f.batch = s, batch
 	f.rows = zeroed(f.rows, len(batch))
@@ -147,6 +149,7 @@ func (f *Frame) Time(row int, slot Slot) watermark.Time {
 func (f *Frame) at(row int, slot Slot) int {
 	at := row*len(f.set.cells) + int(slot.cell)
 	if f.states[at] == pending {
+		f.texts = &f.recent[slot.cell]
 		f.evaluate(row, at, &f.set.cells[slot.cell])
 	}
 	return at
@@ -270,7 +273,7 @@ func (f *Frame) cut(doc []byte, s span, it *item) {
 		return
 	}
 	f.scratch = unescape(f.scratch[:0], text)
-	it.text, it.owned = f.recent.keep(view(f.scratch)), true
+	it.text, it.owned = f.texts.keep(view(f.scratch)), true
 }
 
 // keep gives the text of an item as a string that may be kept.
@@ -278,5 +281,5 @@ func (f *Frame) keep(it *item) string {
 	if it.owned {
 		return it.text
 	}
-	return f.recent.keep(it.text)
+	return f.texts.keep(it.text)
 }

@@ -9,7 +9,7 @@ import (
 // recent remembers texts that were kept lately, so that keys that come again and
 // again are copied once. Every text that leaves a Frame is a string of its own,
 // never part of a document: it may be kept for ever.
-type recent [256]string
+type recent [128]string
 
 // longest text that is remembered: beyond it a repetition is unlikely.
 const longest = 64
