@@ -41,14 +41,14 @@ func parseDecimal[S ~string | ~[]byte](s S, u Unit) (Time, error) {
 	if n.negative && rest {
 		nanos++
 	}
-	// Min and Max are symmetric.
-	if nanos > uint64(Max) {
-		return Unset, ErrRange
-	}
-	if n.negative {
+	// Min is further from 0 than Max, by one.
+	switch {
+	case n.negative && nanos <= uint64(-Min):
 		return -Time(nanos), nil
+	case !n.negative && nanos <= uint64(Max):
+		return Time(nanos), nil
 	}
-	return Time(nanos), nil
+	return Unset, ErrRange
 }
 
 // maxDigits is the number of digits of the largest int64, and one less than what a

@@ -34,7 +34,8 @@
 //   - The last windows of a stream stay open: only newer rows move W. That is right,
 //     and IdleTimeout does not change it, since silence of everything idles nobody.
 //     IdleAdvance does, and gives up the promise that rows at most Delay behind the
-//     newest are kept.
+//     newest are kept: in silence it starts from the newest row of each source, whatever
+//     its slower partitions have reached.
 //   - A declared partition or source that never speaks keeps W unset for IdleTimeout,
 //     and without one for ever. [Frontier.Holder] names it.
 //   - An undeclared partition that first speaks after W has passed its rows brings

@@ -2,6 +2,7 @@ package watermark
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,6 +55,7 @@ func NewFrontier(cfg Config, start Clock) *Frontier {
 	if len(cfg.Sources) == 0 {
 		panic("watermark: NewFrontier without sources: configure at least one")
 	}
+	cfg.Sources = slices.Clone(cfg.Sources)
 	f := &Frontier{config: cfg, w: Unset, sources: make([]source, len(cfg.Sources))}
 	names := make(map[string]bool, len(cfg.Sources))
 	for i := range cfg.Sources {

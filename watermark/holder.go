@@ -45,7 +45,8 @@ func (f *Frontier) Holder(now Clock) (h Holder, ok bool) {
 		}
 		lead = max(lead, s.newest.Add(-delay))
 	}
-	if f.w == Unset || lead <= f.w {
+	// While W is unset a grace holds it; with all beyond W the next Tick moves it.
+	if f.w == Unset || lead <= f.w || behind > f.w {
 		return Holder{}, false
 	}
 	return h, true

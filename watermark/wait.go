@@ -47,10 +47,10 @@ func (f *Frontier) graceEnd(s *source) time.Duration {
 	return later(s.first, grace)
 }
 
-// Deadline is the earliest monotonic time at which a Tick could move W, if no row and no
-// backlog comes before: the end of the last wait, AdvanceStep from now under
-// IdleAdvance, now after EndInput. ok is false when only rows can move it. It is meant
-// for a timer; ask again after every Advance and Tick.
+// Deadline is the earliest monotonic time at which a Tick could move W, if no row comes
+// and no backlog begins or ends before: the end of the last wait, AdvanceStep from now
+// under IdleAdvance, now after EndInput. ok is false when only rows can move it. It is
+// meant for a timer; ask again after every Advance and Tick.
 func (f *Frontier) Deadline() (mono time.Duration, ok bool) {
 	now := f.clock.mono
 	mono = now
