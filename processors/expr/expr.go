@@ -4,21 +4,10 @@
 // A plain path (`this.a.b`) over a message that still is raw bytes is read from
 // the bytes: one pass over the document serves all paths of a Set, checks the
 // whole document and builds nothing. Plain metadata (`@key`, `metadata("key")`),
-// constants, and a path or metadata compared with a text (`@kafka_topic ==
-// "orders"`) are read directly too. All else goes through Bloblang, and so does
-// whatever the reader is not sure of: the answer is always Bloblang's.
-//
-//	set := expr.NewSet()
-//	at, err := set.Time("event_time", "this.ts", watermark.Second)
-//	page, err := set.Value("group_by.page", "this.page")
-//	...
-//	var frame expr.Frame // one for each goroutine, used for batch after batch
-//	set.Eval(batch, &frame)
-//	for row := range batch {
-//		if err := frame.RowErr(row); err != nil { ... }
-//		if err := frame.Err(row, at); err != nil { ... }
-//		use(frame.Time(row, at), frame.Value(row, page))
-//	}
+// constants, and a path or metadata compared with a text or a number
+// (`@kafka_topic == "orders"`, `this.status >= 500`) are read directly too. All
+// else goes through Bloblang, and so does whatever the reader is not sure of: the
+// answer is always Bloblang's.
 //
 // Nothing is evaluated before it is asked for. An expression that nobody asks
 // about on a row costs nothing there and cannot fail there, which is how a row

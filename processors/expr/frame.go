@@ -13,14 +13,16 @@ import (
 )
 
 // Frame answers for the expressions of a Set on one batch after the other. Its
-// zero value is ready for Set.Eval. It belongs to one goroutine. What it hands
-// out shares no memory with the messages and may be kept.
+// zero value is ready for Set.Eval. It belongs to one goroutine, which should
+// use it again and again: it learns what documents look like. What it hands out
+// shares no memory with the messages and may be kept.
 type Frame struct {
 	set   *Set
 	batch service.MessageBatch
 
 	rows  []rowState
-	spans []span // leaves of each row that is raw
+	docs  [][]byte // of the rows that are raw
+	spans []span   // leaves of each of them
 
 	states []state     // cells of each row
 	values []agg.Value // likewise; a time is an Int
@@ -67,14 +69,17 @@ func (f *Frame) load(s *Set, batch service.MessageBatch) {
 	f.set, f.batch = s, batch
 	f.rows = zeroed(f.rows, len(batch))
 	f.states = zeroed(f.states, len(batch)*len(s.cells))
-	f.values = zeroed(f.values, len(batch)*len(s.cells))
-	f.execs = zeroed(f.execs, s.execs)
-	// The reader clears what it fills.
-	f.spans = slices.Grow(f.spans[:0], len(batch)*s.paths.leaves)[:len(batch)*s.paths.leaves]
+	// Reset has cleared these, and the reader clears the spans that it fills.
+	f.docs = sized(f.docs, len(batch))
+	f.values = sized(f.values, len(batch)*len(s.cells))
+	f.execs = sized(f.execs, s.execs)
+	f.spans = sized(f.spans, len(batch)*s.paths.leaves)
 }
 
+func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+
 func zeroed[T any](s []T, n int) []T {
-	s = slices.Grow(s[:0], n)[:n]
+	s = sized(s, n)
 	clear(s)
 	return s
 }
@@ -82,6 +87,7 @@ func zeroed[T any](s []T, n int) []T {
 // Reset lets go of the batch and what came of it. Eval does it too: it is worth
 // a call only when the next batch may be far away.
 func (f *Frame) Reset() {
+	clear(f.docs)
 	clear(f.values)
 	clear(f.errs)
 	clear(f.execs)
@@ -184,41 +190,33 @@ func (f *Frame) fail(at int, err error) {
 // document makes the document of a row readable. It gives the bytes where spans
 // say what is where, nil where the message has a structured form to walk.
 func (f *Frame) document(row int) (doc []byte, err error) {
-	switch msg := f.batch[row]; f.rows[row] {
-	case raw:
-		return msg.AsBytes()
-	case structured:
-		return nil, nil
-	case unusable:
-		return nil, f.errs[noDocument(row)]
-	default:
-		if doc = f.read(row, msg); doc != nil {
-			f.rows[row] = raw
-			return doc, nil
-		}
-		if err = readable(msg); err != nil {
-			f.rows[row] = unusable
-			f.fail(noDocument(row), err)
-			return nil, err
-		}
-		f.rows[row] = structured
-		return nil, nil
+	if f.rows[row] == unread {
+		f.open(row)
 	}
+	if f.rows[row] == unusable {
+		return nil, f.errs[noDocument(row)]
+	}
+	return f.docs[row], nil
 }
 
-// read gives the document if the message is raw bytes still and the reader
+// open reads the document if the message is raw bytes still and the reader
 // accepts them. A message with both forms is walked: that is cheaper, and its
 // bytes may have been written from the structured form only to be looked at.
-func (f *Frame) read(row int, msg *service.Message) []byte {
-	if !exactNumbers || !msg.HasBytes() || msg.HasStructured() {
-		return nil
+func (f *Frame) open(row int) {
+	msg := f.batch[row]
+	if exactNumbers && msg.HasBytes() && !msg.HasStructured() {
+		doc, err := msg.AsBytes()
+		n := f.set.paths.leaves
+		if err == nil && f.reader.read(&f.set.paths, doc, f.spans[row*n:(row+1)*n]) {
+			f.rows[row], f.docs[row] = raw, doc
+			return
+		}
 	}
-	doc, err := msg.AsBytes()
-	n := f.set.paths.leaves
-	if err != nil || !f.reader.read(&f.set.paths, doc, f.spans[row*n:(row+1)*n]) {
-		return nil
+	f.rows[row] = structured
+	if err := readable(msg); err != nil {
+		f.rows[row] = unusable
+		f.fail(noDocument(row), err)
 	}
-	return doc
 }
 
 // exactNumbers says whether Bloblang keeps the text of numbers, as it does
