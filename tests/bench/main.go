@@ -3,10 +3,11 @@
 // with the components that Benthos brings. It prints lines that a program can read:
 //
 //	rate <name> <events per second>
-//	ratio <name> <value>
+//	cpu <name> <microseconds per event, of all cores>
+//	ratio <name> <value>, of two rates
 //
 // The variants run one after the other, and all of them again, BENCH_RUNS times;
-// a rate is the median of its runs. The input is made up from a fixed seed.
+// what is printed is the median of the runs. The input is made up from a fixed seed.
 //
 //	BENCH_BINARY   the binary to measure                  bin/connect-windowed
 //	BENCH_EVENTS   events in the file                     2000000
@@ -89,29 +90,31 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rates := map[string][]float64{}
+	rates, cpus := map[string][]float64{}, map[string][]float64{}
 	for round := range s.runs {
 		for _, v := range variants {
 			if !s.only.MatchString(v.name) {
 				continue
 			}
-			rate, err := measure(ctx, dir, s.binary, v, files[v.part])
+			sample, err := measure(ctx, dir, s.binary, v, files[v.part])
 			if err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
-			fmt.Fprintf(os.Stderr, "run %d of %d: %s %.0f\n", round+1, s.runs, v.name, rate)
-			rates[v.name] = append(rates[v.name], rate)
+			fmt.Fprintf(os.Stderr, "run %d of %d: %s %.0f\n", round+1, s.runs, v.name, sample.rate)
+			rates[v.name] = append(rates[v.name], sample.rate)
+			cpus[v.name] = append(cpus[v.name], sample.cpu)
 		}
 	}
-	return report(rates, s.floors)
+	return report(rates, cpus, s.floors)
 }
 
 // report prints the medians and the ratios. With floors, a ratio below its own is
 // an error.
-func report(rates map[string][]float64, floors bool) error {
+func report(rates, cpus map[string][]float64, floors bool) error {
 	for _, v := range variants {
 		if len(rates[v.name]) > 0 {
 			fmt.Printf("rate %s %.0f\n", v.name, median(rates[v.name]))
+			fmt.Printf("cpu %s %.2f\n", v.name, median(cpus[v.name]))
 		}
 	}
 	var below []string

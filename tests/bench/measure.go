@@ -13,21 +13,34 @@ import (
 	"time"
 )
 
-// measure runs a variant once, from an empty state folder, and returns its rate in
-// events per second.
-func measure(ctx context.Context, dir, binary string, v variant, in input) (float64, error) {
+// sample is one run of a variant.
+type sample struct {
+	rate float64 // events per second of wall time
+	cpu  float64 // microseconds of processor time per event, of all cores
+}
+
+func newSample(events int, took time.Duration, p *os.ProcessState) sample {
+	cpu := p.UserTime() + p.SystemTime()
+	return sample{
+		rate: float64(events) / took.Seconds(),
+		cpu:  float64(cpu.Nanoseconds()) / 1e3 / float64(events),
+	}
+}
+
+// measure runs a variant once, from an empty state folder.
+func measure(ctx context.Context, dir, binary string, v variant, in input) (s sample, err error) {
 	work, err := os.MkdirTemp(dir, "run-")
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer os.RemoveAll(work)
 	config, err := v.config(in, filepath.Join(work, "state.db"))
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	path := filepath.Join(work, "config.yaml")
 	if err := os.WriteFile(path, config, 0o600); err != nil {
-		return 0, err
+		return s, err
 	}
 	cmd := exec.CommandContext(ctx, binary, "run", path)
 	var logs bytes.Buffer
@@ -38,38 +51,37 @@ func measure(ctx context.Context, dir, binary string, v variant, in input) (floa
 	cmd.Stdout = &logs
 	start := time.Now()
 	if err := cmd.Run(); err != nil {
-		return 0, fmt.Errorf("%w: %s", err, logs.Bytes())
+		return s, fmt.Errorf("%w: %s", err, logs.Bytes())
 	}
 	if logs.Len() > 0 { // an error that did not end the process
-		return 0, fmt.Errorf("it logged: %s", logs.Bytes())
+		return s, fmt.Errorf("it logged: %s", logs.Bytes())
 	}
-	return float64(in.events) / time.Since(start).Seconds(), nil
+	return newSample(in.events, time.Since(start), cmd.ProcessState), nil
 }
 
 // measureStock counts the events that reached a row. Under load the buffer
 // acknowledges and drops whole windows, so the length of the input says little;
 // the wait for the end of the last window is not held against it.
-func measureStock(cmd *exec.Cmd, logs *bytes.Buffer) (float64, error) {
+func measureStock(cmd *exec.Cmd, logs *bytes.Buffer) (s sample, err error) {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		return s, err
 	}
 	events, last, err := countRows(stdout)
 	if waitErr := cmd.Wait(); err == nil {
 		err = waitErr
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%w: %s", err, logs.Bytes())
+		return s, fmt.Errorf("%w: %s", err, logs.Bytes())
 	}
 	if events == 0 {
-		return 0, fmt.Errorf("no row came out, the input is too short for a window of %v", stockWindow)
+		return s, fmt.Errorf("no row came out, the input is too short for a window of %v", stockWindow)
 	}
-	took := max(last.Sub(start)-stockWindow, time.Millisecond)
-	return float64(events) / took.Seconds(), nil
+	return newSample(events, max(last.Sub(start)-stockWindow, time.Millisecond), cmd.ProcessState), nil
 }
 
 // countRows sums what the rows counted and tells when the last one came.

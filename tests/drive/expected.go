@@ -19,7 +19,7 @@ func Expected(r oracle.Result) machine.Expected {
 	if err := dec.Decode(&group); err != nil {
 		panic(err)
 	}
-	return machine.Expected{After: r.After, Spanned: true, Start: decimal(r.Start), End: decimal(r.End), Fields: map[string]any{
+	return machine.Expected{After: r.After, Spanned: true, Floats: r.Floats, Start: decimal(r.Start), End: decimal(r.End), Fields: map[string]any{
 		"k": group, "n": decimal(int64(r.Count)), "values": decimal(int64(r.Values)),
 		"sum": nearest(r.Sum), "min": nearest(r.Min), "max": nearest(r.Max), "avg": nearest(r.Avg())}}
 }

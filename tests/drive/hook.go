@@ -1,5 +1,12 @@
 package drive
 
+import (
+	"github.com/connect-windowed/connect-windowed/processors"
+	"github.com/connect-windowed/connect-windowed/windowing/host"
+)
+
+var _ host.Clock = (*Clock)(nil)
+
 // setClock puts a clock into the product and gives the function that takes it out
 // again.
-func setClock(*Clock) (restore func()) { return func() {} }
+func setClock(c *Clock) (restore func()) { return processors.SetClockForTest(c) }

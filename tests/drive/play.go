@@ -95,9 +95,8 @@ func (q *player) start() error {
 	setup := Setup{Processors: append(append([]json.RawMessage{}, q.Encoding.Front...), q.config...),
 		Position: q.Run.Position, OnEnd: q.Run.OnEnd, StateFile: q.state, Late: q.Late}
 	pipe, err := Start(q.Form.Build(setup))
-	q.read = 0
 	if pipe != nil {
-		q.pipe = pipe
+		q.pipe, q.read = pipe, 0
 		q.out.Meters = append(q.out.Meters, pipe.Meter)
 		q.t.Cleanup(func() { _ = pipe.Stop() })
 	}
@@ -139,7 +138,7 @@ func (q *player) send(s *machine.Step) {
 	}
 	d := q.pipe.Feed.Send(func() service.MessageBatch { return q.messages(s.Batch) }, onAck)
 	if !q.wait(d.Acked()) {
-		require.Fail(q.t, "no acknowledgement", "batch %d (step %d) within %s\n%s", q.batch, q.step, waitLimit, q.pipe.Logs)
+		require.Fail(q.t, "no acknowledgement", "batch %d (step %d) within %s\n%s\n%s", q.batch, q.step, waitLimit, q.pipe.Logs, stacks())
 	}
 	if s.KillBeforeAck {
 		q.kill(snapshot)
@@ -326,8 +325,12 @@ func (q *player) kill(snapshot string) {
 	q.settle()
 }
 
-// Unchanged says whether a message is one of the rows of the run, unchanged.
+// Unchanged says whether a message is one of the rows of the run, unchanged. Where
+// a processor of the run changes rows, nothing can be said.
 func (p Play) Unchanged(m Message) bool {
+	if HasOperator(p.Run.Config, "mapping") {
+		return m.Get(metaInput) == "yes"
+	}
 	for _, s := range p.Run.Steps {
 		for _, raw := range s.Batch {
 			if p.Encoding.Raw && bytes.Equal(Payload(raw), m.Payload) || !p.Encoding.Raw && SameJSON(Payload(raw), m.Payload) {

@@ -32,6 +32,8 @@ type Run struct {
 	Errors     *int // rows that leave with an error, nil: not said
 	LateRows   [][]int
 	Watermarks []*int64 // W after each batch, ns, nil: unset; the slice is nil where not said
+
+	floats bool // of the row that is compared
 }
 
 // Step is one thing that happens. Exactly one of the fields that name an action
@@ -64,6 +66,7 @@ type Expected struct {
 	Timing   string
 	Optional bool
 	Failed   bool // carries an error
+	Floats   bool // numbers are compared as float64, not by their digits
 }
 
 // LoadCase reads a case file.

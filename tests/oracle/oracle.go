@@ -19,6 +19,7 @@ type Row struct {
 	Invalid   bool // has no usable time or values: takes part in nothing
 	Group     string
 	Value     *big.Rat // nil: null
+	Float     bool     // the value is a float, not an integer
 }
 
 // Source is a part of the input with a delay of its own.
@@ -41,6 +42,7 @@ type Result struct {
 	Group      string
 	Count      int      // rows
 	Values     int      // rows with a value
+	Floats     bool     // one of the values is a float, so that the sum is one
 	Sum        *big.Rat // of the values, as Min and Max; nil without any
 	Min, Max   *big.Rat
 }
@@ -178,6 +180,7 @@ func aggregate(rows []Row, r Result) Result {
 			continue
 		}
 		r.Values++
+		r.Floats = r.Floats || row.Float
 		if r.Sum == nil {
 			r.Sum, r.Min, r.Max = new(big.Rat), row.Value, row.Value
 		}

@@ -130,7 +130,7 @@ func (m *maker) at(p int, offset, t int64) Event {
 		}
 	}
 	key := keys[m.rnd.IntN(min(max(m.Groups, 1), len(keys)))]
-	value, number := m.value()
+	value, number, float := m.value()
 	fields := fmt.Sprintf(`"id":%d,"p":"p%d","ts":%s`, m.id, p, text)
 	if key.field != "" {
 		fields += `,"k":` + key.field
@@ -139,25 +139,25 @@ func (m *maker) at(p int, offset, t int64) Event {
 		fields += `,"v":` + value
 	}
 	return Event{Partition: p, Offset: offset, Payload: json.RawMessage("{" + fields + "}"),
-		Row: oracle.Row{ID: m.id, Partition: fmt.Sprintf("p%d", p), Time: t, Group: key.group, Value: number}}
+		Row: oracle.Row{ID: m.id, Partition: fmt.Sprintf("p%d", p), Time: t, Group: key.group, Value: number, Float: float}}
 }
 
 // value gives the text of the field v and the number that it is.
-func (m *maker) value() (text string, number *big.Rat) {
+func (m *maker) value() (text string, number *big.Rat, float bool) {
 	switch n := m.rnd.IntN(20); {
 	case n == 0:
-		return "", nil
+		return "", nil, false
 	case n == 1:
-		return "null", nil
+		return "null", nil, false
 	case n == 2:
 		v := m.rnd.Int64N(1 << 58)
-		return strconv.FormatInt(v, 10), new(big.Rat).SetInt64(v)
+		return strconv.FormatInt(v, 10), new(big.Rat).SetInt64(v), false
 	case n < 10 && m.Floats:
 		f := (m.rnd.Float64() - 0.5) * math.Pow(10, float64(m.rnd.IntN(30)-10))
-		return strconv.FormatFloat(f, 'g', -1, 64), new(big.Rat).SetFloat64(f)
+		return strconv.FormatFloat(f, 'g', -1, 64), new(big.Rat).SetFloat64(f), true
 	}
 	v := m.rnd.Int64N(2001) - 1000
-	return strconv.FormatInt(v, 10), new(big.Rat).SetInt64(v)
+	return strconv.FormatInt(v, 10), new(big.Rat).SetInt64(v), false
 }
 
 // invalid makes a message that takes part in nothing. One kind has an event time
