@@ -63,7 +63,7 @@ func NewWindow(cfg WindowConfig) *Window {
 	}
 	return &Window{
 		config: cfg, args: NewArgLayout(cfg.Aggregates), identity: NewIdentity(cfg.Name),
-		state: newSliceTable(), reached: watermark.Unset,
+		state: newSliceTable(len(cfg.Aggregates)), reached: watermark.Unset,
 	}
 }
 
@@ -107,17 +107,15 @@ func (w *Window) slice(t, late watermark.Time) *timeSlice {
 
 // add applies a row that is not late.
 func (w *Window) add(s *timeSlice, row *Row) {
-	g := s.groups[string(row.Key)]
-	if g == nil {
-		g = w.state.newGroup(s, string(row.Key), len(w.config.Aggregates))
+	number, added := w.state.place(s, row.Key)
+	accumulators := s.of(number)
+	if added {
 		for i, a := range w.config.Aggregates {
-			g.accumulators[i] = a.Call.Function.New(a.Call)
+			accumulators[i] = a.Call.Function.New(a.Call)
 		}
 	}
-	if !g.dirty {
-		w.state.touch(s, g)
-	}
-	for i, acc := range g.accumulators {
+	w.state.touch(s, number)
+	for i, acc := range accumulators {
 		if in, ok := w.args.input(i, row); ok {
 			acc.Add(in)
 		}

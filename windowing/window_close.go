@@ -3,8 +3,6 @@ package windowing
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/connect-windowed/connect-windowed/windowing/agg"
 )
@@ -12,8 +10,8 @@ import (
 // closing is the window that Advance is handing out.
 type closing struct {
 	slice  *timeSlice // nil: none
-	groups []*group   // not handed out yet, ordered by key
-	order  []*group   // memory of groups, for the next window
+	groups []ranked   // not handed out yet, ordered by key
+	order  []ranked   // memory of groups, for the next window
 }
 
 // cursor is the last group that was handed out of a window that has more of
@@ -21,7 +19,7 @@ type closing struct {
 type cursor struct {
 	set   bool
 	span  Span
-	group string
+	group []byte
 }
 
 // Advance emits the windows that end at or before in.Close, or before a close
@@ -53,15 +51,15 @@ func (w *Window) emit(s *timeSlice, limit int, out *Output) int {
 		c.begin(s)
 	}
 	n := min(limit, len(c.groups))
-	w.results(s.span, c.groups[:n], out)
+	w.results(s, c.groups[:n], out)
 	for _, g := range c.groups[:n] {
-		g.dirty = false // nothing of it needs to be saved any more
+		s.dirty[g.number] = false // nothing of it needs to be saved any more
 	}
 	w.state.groups -= n
 	w.progress = w.progress || w.cursor.set
 	w.cursor = cursor{}
 	if n < len(c.groups) {
-		w.cursor, w.progress = cursor{set: true, span: s.span, group: c.groups[n-1].key}, true
+		w.cursor, w.progress = cursor{set: true, span: s.span, group: s.groups.key(c.groups[n-1].number)}, true
 		c.groups = c.groups[n:]
 		return n
 	}
@@ -72,21 +70,18 @@ func (w *Window) emit(s *timeSlice, limit int, out *Output) int {
 // begin sorts the groups of a slice, once for all the calls that hand them out.
 func (c *closing) begin(s *timeSlice) {
 	c.slice = s
-	for _, g := range s.groups {
-		c.order = append(c.order, g)
-	}
-	slices.SortFunc(c.order, func(a, b *group) int { return strings.Compare(a.key, b.key) })
+	c.order = s.groups.rank(c.order)
 	c.groups = c.order
 }
 
 func (c *closing) end() {
-	clear(c.order)
 	*c = closing{order: c.order[:0]}
 }
 
 // results emits a row for each group. What the rows of one call consist of lies
 // in a few blocks of memory: they are rendered and let go together.
-func (w *Window) results(window Span, groups []*group, out *Output) {
+func (w *Window) results(s *timeSlice, groups []ranked, out *Output) {
+	window := s.span
 	fields := len(w.config.Aggregates)
 	rows := make([]Result, len(groups))
 	values := make([]agg.Value, len(groups)*fields)
@@ -95,19 +90,19 @@ func (w *Window) results(window Span, groups []*group, out *Output) {
 	w.payload = w.payload[:0]
 	w.key = AppendSpan(w.key[:0], window)
 	for _, g := range groups {
-		size += len(g.key)
+		size += len(s.groups.key(g.number))
 	}
 	keys := make([]byte, 0, size)
 	for i, g := range groups {
 		from := len(keys)
-		keys = append(keys, g.key...)
+		keys = append(keys, s.groups.key(g.number)...)
 		row := &rows[i]
 		*row = Result{
 			Time: window.last(), Timing: OnTime, Revision: 1, Spanned: true, Start: window.Start, End: window.End,
 			Key: keys[from:len(keys):len(keys)], Values: values[:fields:fields],
 		}
 		values = values[fields:]
-		row.Err = w.values(g, row.Values)
+		row.Err = w.values(s.of(g.number), row.Values)
 		w.payload = w.identity.AppendRowKey(w.payload, row.Key, w.key)
 		ends = append(ends, len(w.payload))
 	}
@@ -121,9 +116,9 @@ func (w *Window) results(window Span, groups []*group, out *Output) {
 
 // values reads the aggregates of a group. Those that fail are null, the error
 // names them.
-func (w *Window) values(g *group, values []agg.Value) error {
+func (w *Window) values(accumulators []agg.Accumulator, values []agg.Value) error {
 	var errs []error
-	for i, acc := range g.accumulators {
+	for i, acc := range accumulators {
 		v, err := acc.Result()
 		if err != nil {
 			v = agg.Null()

@@ -1,6 +1,7 @@
 package windowing
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
@@ -43,20 +44,19 @@ func (w *Window) Save(out kv.Writer) {
 func (w *Window) saveSlice(out kv.Writer, s *timeSlice) {
 	w.key = appendSliceKey(w.key[:0], s.span)
 	prefix := len(w.key)
-	for _, g := range s.dirty {
-		if !g.dirty {
+	for _, number := range s.changed {
+		if !s.dirty[number] {
 			continue
 		}
 		payload := w.payload[:0]
-		for _, acc := range g.accumulators {
+		for _, acc := range s.of(number) {
 			payload = acc.Append(payload)
 		}
-		w.key = append(w.key[:prefix], g.key...)
+		w.key = append(w.key[:prefix], s.groups.key(number)...)
 		out.Put(w.key, w.framed(payload))
-		g.dirty, s.saved = false, true
+		s.dirty[number], s.saved = false, true
 	}
-	clear(s.dirty)
-	s.dirty = s.dirty[:0]
+	s.changed = s.changed[:0]
 }
 
 // framed makes a record of a payload, both in memory that is used again.
@@ -111,7 +111,7 @@ func (w *Window) loadProgress(data []byte) error {
 	if w.cursor.set = d.Bool(); w.cursor.set {
 		w.cursor.span.End = watermark.Time(d.Varint())
 		w.cursor.span.Start = watermark.Time(d.Varint())
-		w.cursor.group = d.String()
+		w.cursor.group = bytes.Clone(d.Bytes())
 	}
 	return d.Done()
 }
@@ -131,10 +131,11 @@ func (w *Window) loadGroup(key, value []byte) error {
 	}
 	s := w.state.open(span)
 	s.saved = true
-	if w.cursor.set && span == w.cursor.span && string(name) <= w.cursor.group {
+	if w.cursor.set && span == w.cursor.span && bytes.Compare(name, w.cursor.group) <= 0 {
 		return nil
 	}
-	copy(w.state.newGroup(s, string(name), len(accumulators)).accumulators, accumulators)
+	number, _ := w.state.place(s, name)
+	copy(s.of(number), accumulators)
 	return nil
 }
 
