@@ -175,7 +175,7 @@ func (c *baseScan) read() error {
 	c.piece, c.i, c.arena = c.piece[:0], 0, c.arena[:0]
 	start := c.start
 	c.start = nil
-	err := c.space.viewBase("scanning", func(b *bolt.Bucket) error {
+	err := c.space.viewBase("scanning state", func(b *bolt.Bucket) error {
 		if b.Get(start) == nil {
 			if err := checkAbsent(b, start); err != nil {
 				return err

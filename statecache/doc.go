@@ -34,7 +34,11 @@
 //     disk, stop and run `bbolt compact`.
 //   - The free list is written with every commit (without it, bbolt rebuilds it
 //     at the start in a goroutine of its own, whose panics on damage nobody can
-//     recover). It costs 8 bytes for every free page of 4 KiB.
+//     recover). It costs 8 bytes for every free page of 4 KiB. It is kept as an
+//     array, which takes the lowest free pages first: the hash map takes any,
+//     so the run of pages that the list itself needs is soon to be found
+//     nowhere, and the file grows with every commit (three million keys under
+//     random updates: 2400 MB and growing, 790 MB and constant as an array).
 //   - A file that is mapped in memory can fault when its disk fails. Every
 //     access recovers faults and bbolt's panics and returns an error that wraps
 //     ErrDamaged. After damage was met in a write, the handle writes no more.

@@ -140,10 +140,10 @@ func (h *handle) start() error {
 	if err := precheck(h.file, h.path); err != nil {
 		return err
 	}
-	err = guard(h.path, "opening it", func() (err error) {
+	err = guard(h.path, place{what: "opening it"}, func() (err error) {
 		h.db, err = bolt.Open(h.path, 0o644, &bolt.Options{
 			Timeout:      max(h.opts.LockTimeout, lockRetry),
-			FreelistType: bolt.FreelistMapType,
+			FreelistType: bolt.FreelistArrayType, // see doc.go
 			NoSync:       h.opts.NoSync,
 			OpenFile:     func(string, int, os.FileMode) (*os.File, error) { return h.file, nil },
 		})

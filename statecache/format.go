@@ -24,7 +24,7 @@ var (
 // ours, and refuses the rest.
 func (h *handle) checkFormat() error {
 	isNew := false
-	err := h.view("reading its format record", func(tx *bolt.Tx) error {
+	err := h.view(place{what: "reading its format record"}, func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketFormat)
 		if b == nil {
 			first, _ := tx.Cursor().First()
@@ -47,7 +47,7 @@ func (h *handle) checkFormat() error {
 	if err != nil || !isNew {
 		return err
 	}
-	return h.update("writing its format record", func(tx *bolt.Tx) error {
+	return h.update(place{what: "writing its format record"}, func(tx *bolt.Tx) error {
 		b, err := tx.CreateBucketIfNotExists(bucketFormat)
 		if err != nil {
 			return err

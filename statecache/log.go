@@ -117,7 +117,7 @@ func readState(b *bolt.Bucket) (spaceState, error) {
 
 // load replays the log.
 func (s *Space) load() error {
-	return s.view("reading the log of "+s.name, func(tx *bolt.Tx) (err error) {
+	return s.view(place{"reading the log of state", s.name}, func(tx *bolt.Tx) (err error) {
 		b := s.bucket(tx)
 		if s.state, err = readState(b); err != nil || b == nil {
 			return err

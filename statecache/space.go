@@ -84,7 +84,7 @@ func (f *File) Names() (names []string, err error) {
 	if f.closed.Load() {
 		return nil, ErrClosed
 	}
-	err = f.view("listing its states", func(tx *bolt.Tx) error {
+	err = f.view(place{what: "listing its states"}, func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketSpaces)
 		if b == nil {
 			return nil
@@ -111,7 +111,7 @@ func (s *Space) Get(key []byte) (value []byte, err error) {
 			return nil, nil
 		}
 	}
-	err = s.viewBase("reading", func(b *bolt.Bucket) error {
+	err = s.viewBase("reading state", func(b *bolt.Bucket) error {
 		v, err := lookup(b, key)
 		if v != nil && err == nil {
 			value = clone(v)
@@ -148,7 +148,7 @@ func (s *Space) Commit(b *kv.Batch) error {
 	}
 	record := kv.AppendRecord(make([]byte, 0, b.Size()+recordFrame), logVersion, b.Bytes())
 	var next spaceState
-	err := s.update("committing to "+s.name, func(tx *bolt.Tx) (err error) {
+	err := s.update(place{"committing to state", s.name}, func(tx *bolt.Tx) (err error) {
 		next, err = s.write(tx, record)
 		return err
 	})
@@ -213,7 +213,7 @@ func (s *Space) tables() (tables []*table) {
 
 // viewBase reads the base; where there is none, read does not run.
 func (s *Space) viewBase(what string, read func(b *bolt.Bucket) error) error {
-	return s.view(what+" "+s.name, func(tx *bolt.Tx) error {
+	return s.view(place{what, s.name}, func(tx *bolt.Tx) error {
 		if b := s.bucket(tx); b != nil {
 			if b = b.Bucket(bucketBase); b != nil {
 				return read(b)

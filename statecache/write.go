@@ -24,7 +24,7 @@ type failure struct{ before, after error }
 // update makes apply durable. Writes that wait while a transaction runs go
 // into the next one together: a sync costs the same for one and for many.
 // Nobody waits on purpose, so a write alone is as fast as the disk.
-func (h *handle) update(where string, apply func(tx *bolt.Tx) error) error {
+func (h *handle) update(where place, apply func(tx *bolt.Tx) error) error {
 	w := &write{apply: apply}
 	h.mu.Lock()
 	h.queue = append(h.queue, w)
@@ -44,7 +44,7 @@ func (h *handle) update(where string, apply func(tx *bolt.Tx) error) error {
 
 // run applies a group in one transaction. Where that fails, each is tried
 // alone, so that none fails for another's sake.
-func (h *handle) run(where string, group []*write) {
+func (h *handle) run(where place, group []*write) {
 	err := h.transact(where, group)
 	if err != nil && len(group) > 1 {
 		for _, w := range group {
@@ -60,7 +60,7 @@ func (h *handle) run(where string, group []*write) {
 // transact is one write transaction, durable when it returns nil. The caller
 // holds writing. A *DamageError ends the writing for good: what bbolt has in
 // memory after a panic is not to be trusted with the file.
-func (h *handle) transact(where string, group []*write) error {
+func (h *handle) transact(where place, group []*write) error {
 	if broken := h.broken.Load(); broken != nil {
 		return broken
 	}
@@ -90,7 +90,7 @@ func (h *handle) transact(where string, group []*write) error {
 		h.broken.Store(damage)
 	}
 	if tx != nil && tx.DB() != nil {
-		if failed := guard(h.path, "rolling back", tx.Rollback); failed != nil {
+		if failed := guard(h.path, place{what: "rolling back"}, tx.Rollback); failed != nil {
 			h.stuck.Store(true)
 		}
 	}
@@ -103,7 +103,7 @@ func (h *handle) transact(where string, group []*write) error {
 // view reads under guard in a transaction of its own. Nothing of a caller may
 // run inside, and no slice of the file may leave it: a write that has to grow
 // the file waits for every reader.
-func (h *handle) view(where string, read func(tx *bolt.Tx) error) error {
+func (h *handle) view(where place, read func(tx *bolt.Tx) error) error {
 	if h.stuck.Load() {
 		return h.broken.Load()
 	}
