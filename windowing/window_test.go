@@ -137,6 +137,7 @@ func TestWindowParts(t *testing.T) {
 		}
 		require.Equal(t, `[10,20) "x" 100 100`, got[groups])
 		require.Zero(t, w.Windows())
+		require.False(t, w.cursor.set)
 		requireProgressOnly(t, store)
 	}
 }
@@ -172,6 +173,16 @@ func TestWindowWritesOnlyWhatChanged(t *testing.T) {
 	require.True(t, w.Advance(in, 10, out))
 	require.Equal(t, 2, saveTo(t, w, store), "a range for [10,20), nothing for [20,30), the progress")
 	requireProgressOnly(t, store)
+
+	in.Late = 30
+	w.Process(in, []Row{testRow(31, "a", 1), testRow(31, "b", 1), testRow(31, "c", 1)}, out)
+	in.Close = 40
+	require.False(t, w.Advance(in, 1, out))
+	require.Equal(t, 3, saveTo(t, w, store), "the groups not handed out yet, the progress")
+	require.False(t, w.Advance(in, 1, out))
+	require.Equal(t, 1, saveTo(t, w, store), "the progress")
+	require.True(t, w.Advance(in, 1, out))
+	require.Equal(t, 2, saveTo(t, w, store), "a range, the progress without a cursor")
 }
 
 // TestWindowDueAfterRestart: what was due and still in state comes out, whatever
