@@ -4,13 +4,16 @@ package examples
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -55,10 +58,17 @@ func workdir(t *testing.T) string {
 	return dir
 }
 
+// patience is how long a command may take. One that takes longer is told to
+// print its goroutines and die.
+const patience = 2 * time.Minute
+
 // command runs the binary in dir and returns what it printed.
 func command(t *testing.T, dir string, env []string, args ...string) (stdout string, err error) {
 	t.Helper()
-	cmd := exec.Command(binary, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	var out, logs bytes.Buffer
