@@ -3,6 +3,7 @@ package windowing
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,8 @@ func (c *Chain) Save(w kv.Writer) {
 	for i := range c.stages {
 		st := &c.stages[i]
 		if f := c.frontier[i]; f != nil {
-			w.Put([]byte(frontierPrefix+st.Name), kv.AppendRecord(nil, chainVersion, f.AppendState(nil)))
+			sub := kv.SubWriter(w, frontierPrefix+st.Name+"/")
+			f.WriteChanges(func(key, value []byte) { sub.Put(key, kv.AppendRecord(nil, chainVersion, value)) })
 		}
 		if st.Operator != nil {
 			st.Operator.Save(kv.SubWriter(w, operatorPrefix+st.Name+"/"))
@@ -98,11 +100,7 @@ func (c *Chain) loadStages(r kv.Reader) error {
 	for i := range c.stages {
 		st := &c.stages[i]
 		if f := c.frontier[i]; f != nil {
-			payload, err := getRecord(r, frontierPrefix+st.Name)
-			if err == nil && payload != nil {
-				err = f.Restore(payload, c.config.Start)
-			}
-			if err != nil {
+			if err := loadFrontier(f, kv.SubReader(r, frontierPrefix+st.Name+"/")); err != nil {
 				return fmt.Errorf("state of %s %q: %w", st.Kind, st.Name, err)
 			}
 		}
@@ -117,6 +115,17 @@ func (c *Chain) loadStages(r kv.Reader) error {
 		return err
 	}
 	return c.loadStep(payload)
+}
+
+// loadFrontier reads the records of a frontier.
+func loadFrontier(f *watermark.Frontier, r kv.Reader) error {
+	return r.Scan(nil, nil, func(key, value []byte) error {
+		payload, err := record(value, fmt.Sprintf("%q", key))
+		if err != nil {
+			return err
+		}
+		return f.RestoreRecord(slices.Clone(key), slices.Clone(payload))
+	})
 }
 
 // loadStep restores an open step, so that Run goes on with it. A step whose

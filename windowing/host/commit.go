@@ -176,11 +176,15 @@ func (o *owner) release() {
 	o.let(p)
 }
 
-// shutdown commits what was applied, where the disk takes it in time. A step in
-// the middle of a foreign processor is abandoned with everything after the last
-// write set.
+// shutdown applies what waits in the mailbox and commits it, as far as that can be
+// done in time: what is acknowledged need not come again. A step that waits for a
+// foreign processor then is abandoned with everything after the last write set.
 func (o *owner) shutdown() {
-	timeout := time.After(closeGrace)
+	grace, cancel := context.WithTimeout(o.ctx, closeGrace)
+	defer cancel()
+	timeout := grace.Done()
+	for o.drain(timeout) {
+	}
 	o.await(timeout)
 	if o.flight == nil && o.foreign == nil && !o.faulted {
 		if o.applied.dirty || o.outbox != nil && len(o.outbox.settled) > 0 {
@@ -197,8 +201,48 @@ func (o *owner) shutdown() {
 	}
 }
 
+// drain makes one step of what is under way or waits, and says whether to go on.
+// Memory bounds it: the mailbox takes no more batches.
+func (o *owner) drain(timeout <-chan struct{}) bool {
+	o.work()
+	if o.parted {
+		if o.await(timeout); o.flight != nil {
+			return false
+		}
+		o.startCommit()
+		return true
+	}
+	if o.faulted || o.foreign != nil || o.busy() || o.phase != running {
+		return o.waitForeign(timeout)
+	}
+	select {
+	case b := <-o.mailbox:
+		o.took(b)
+		if !b.end { // an end that nobody has seen yet is one for the next run
+			o.take(b)
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// waitForeign waits for a foreign processor, where one runs.
+func (o *owner) waitForeign(timeout <-chan struct{}) bool {
+	if o.foreign == nil || o.faulted {
+		return false
+	}
+	select {
+	case res := <-o.foreign:
+		o.resume(res)
+		return true
+	case <-timeout:
+		return false
+	}
+}
+
 // await waits for the write set in flight.
-func (o *owner) await(timeout <-chan time.Time) {
+func (o *owner) await(timeout <-chan struct{}) {
 	if o.flight == nil {
 		return
 	}
