@@ -165,3 +165,29 @@ func countsEveryClick(t *testing.T, _, printed string) {
 	}
 	require.EqualValues(t, 500, clicks)
 }
+
+// A file that was rewritten under its counted lines stops the run with status 1,
+// and says so; what was counted is left as it is.
+func TestRewrittenFileEndsTheRun(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "config"), os.DirFS(filepath.Join(root, "config"))))
+	run := []string{"run", "--set", "http.enabled=false", "config/examples/quickstart.yaml"}
+	printed, err := command(t, dir, nil, run...)
+	require.NoError(t, err)
+	require.NotEmpty(t, printed)
+
+	orders := filepath.Join(dir, "config/examples/data/orders.ndjson")
+	text, err := os.ReadFile(orders)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(orders, bytes.Replace(text, []byte(`"amount":74.00`), []byte(`"amount":75.00`), 1), 0o600))
+	printed, err = command(t, dir, nil, run...)
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 1, exit.ExitCode())
+	require.Empty(t, printed)
+
+	require.NoError(t, os.WriteFile(orders, text, 0o600))
+	printed, err = command(t, dir, nil, run...)
+	require.NoError(t, err, "the old file again")
+	require.Empty(t, printed)
+}
