@@ -161,3 +161,46 @@ func BenchmarkOpen(b *testing.B) {
 		require.NoError(b, f.Close())
 	}
 }
+
+// BenchmarkRead reads single keys and short ranges of a folded state.
+func BenchmarkRead(b *testing.B) {
+	s := benchSpace(b, benchKeys, DefaultGenerationBytes, true)
+	r := rand.New(rand.NewPCG(1, 1))
+	var key []byte
+	b.Run("get", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			key = benchKey(key, r.IntN(benchKeys))
+			v, err := s.Get(key)
+			if err != nil || v == nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("miss", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			key = benchKey(key, benchKeys+r.IntN(benchKeys))
+			v, err := s.Get(key)
+			if err != nil || v != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, n := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("scan/keys=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			stop := fmt.Errorf("stop")
+			for b.Loop() {
+				left := n
+				key = benchKey(key, r.IntN(benchKeys))
+				_ = s.Scan(key[:len(key)-6], nil, func(_, _ []byte) error {
+					if left--; left == 0 {
+						return stop
+					}
+					return nil
+				})
+			}
+		})
+	}
+}

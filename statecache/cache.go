@@ -56,7 +56,9 @@ func (f *File) Cache(name string) (*Cache, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	f.retain()
+	if err := f.retain(); err != nil {
+		return nil, err
+	}
 	return &Cache{handle: f.handle, name: name}, nil
 }
 

@@ -110,7 +110,7 @@ func openHandle(path string, opts Options) (*handle, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("directory of the state file %q: %w", path, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("state file: %w", err)
 	}
@@ -141,7 +141,7 @@ func (h *handle) start() error {
 		return err
 	}
 	err = guard(h.path, place{what: "opening it"}, func() (err error) {
-		h.db, err = bolt.Open(h.path, 0o644, &bolt.Options{
+		h.db, err = bolt.Open(h.path, 0o600, &bolt.Options{
 			Timeout:      max(h.opts.LockTimeout, lockRetry),
 			FreelistType: bolt.FreelistArrayType, // see doc.go
 			NoSync:       h.opts.NoSync,
@@ -175,11 +175,15 @@ func (h *handle) shut() error {
 	return err
 }
 
-// retain adds a reference for a Space or a Cache.
-func (h *handle) retain() {
+// retain adds a reference for a Space or a Cache, unless the last is gone.
+func (h *handle) retain() error {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
+	if h.refs == 0 {
+		return ErrClosed
+	}
 	h.refs++
+	return nil
 }
 
 // release drops a reference; the last one closes the file.

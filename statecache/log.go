@@ -100,6 +100,12 @@ func readState(b *bolt.Bucket) (spaceState, error) {
 	if version != stateVersion {
 		return s, fmt.Errorf("%w: state record of version %d, this program reads %d. Use the newer program, or another name", ErrNewer, version, stateVersion)
 	}
+	return decodeState(payload)
+}
+
+// decodeState reads what append wrote.
+func decodeState(payload []byte) (spaceState, error) {
+	s := spaceState{active: &generation{}}
 	d := kv.NewDecoder(payload)
 	s.active.id, s.active.first, s.next = d.Uvarint(), d.Uvarint(), d.Uvarint()
 	if d.Bool() {

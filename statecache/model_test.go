@@ -101,7 +101,7 @@ func (m *machine) compare(s *Space) {
 
 // TestAgainstModel runs random batches with restarts at random.
 func TestAgainstModel(t *testing.T) {
-	for _, keys := range []int{30, 800, 5000} {
+	for _, keys := range []int{30, 600, 3000} {
 		t.Run(fmt.Sprint(keys), func(t *testing.T) {
 			m := newMachine(t, uint64(time.Now().UnixNano()), keys)
 			path := filepath.Join(t.TempDir(), "state.db")
@@ -111,14 +111,14 @@ func TestAgainstModel(t *testing.T) {
 			require.NoError(t, err)
 			var b kv.Batch
 			folds := 0
-			for step := range 1500 {
+			for step := range 800 {
 				b.Reset()
 				m.model = m.batch(&b)
 				require.NoError(t, s.Commit(&b))
 				if s.Stats().Folding {
 					folds++
 				}
-				if step%10 == 0 {
+				if step%20 == 0 {
 					m.compare(s)
 				}
 				if m.r.IntN(50) == 0 {
@@ -139,38 +139,89 @@ func TestAgainstModel(t *testing.T) {
 	}
 }
 
+// patient folds over many commits.
+var patient = Options{NoSync: true, GenerationBytes: 30_000}
+
 // TestKilledAtEveryCommit copies the file between commits, as a kill would
 // leave it, through several folds, and opens the copy: it is the state after
 // the last commit, and goes on to work.
 func TestKilledAtEveryCommit(t *testing.T) {
-	m := newMachine(t, uint64(time.Now().UnixNano()), 300)
-	dir := t.TempDir()
-	f := open(t, filepath.Join(dir, "state.db"), quick)
-	s := lease(t, f, "a")
+	for name, opts := range map[string]Options{"quick": quick, "patient": patient} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, uint64(time.Now().UnixNano()), 300)
+			dir := t.TempDir()
+			f := open(t, filepath.Join(dir, "state.db"), opts)
+			s := lease(t, f, "a")
+			var b kv.Batch
+			for step := range 100 {
+				b.Reset()
+				m.model = m.batch(&b)
+				require.NoError(t, s.Commit(&b))
+				m.goOnInCopy(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts)
+			}
+		})
+	}
+}
+
+// goOnInCopy opens a copy of the file, compares, and commits to it for a while.
+func (m *machine) goOnInCopy(s *Space, path string, opts Options) {
+	t := m.t
+	copyFile(t, s.path, path)
+	after := *m
+	f, err := Open(path, opts)
+	require.NoError(t, err)
+	c, err := f.Lease("a")
+	require.NoError(t, err)
+	after.compare(c)
 	var b kv.Batch
-	for step := range 120 {
+	for range 5 {
+		b.Reset()
+		after.model = after.batch(&b)
+		require.NoError(t, c.Commit(&b))
+	}
+	after.compare(c)
+	require.NoError(t, c.Close())
+	require.NoError(t, f.Close())
+	require.NoError(t, os.Remove(path))
+}
+
+// TestKilledWhileARangeGoes does the same while a deleted range, larger than
+// what one commit may take out of the base, is on its way.
+func TestKilledWhileARangeGoes(t *testing.T) {
+	const keys = 12 * foldDeletes
+	dir := t.TempDir()
+	f := open(t, filepath.Join(dir, "state.db"), patient)
+	s := lease(t, f, "a")
+	m := newMachine(t, uint64(time.Now().UnixNano()), 30_000)
+	var b kv.Batch
+	for i := range keys {
+		b.Put(fmt.Appendf(nil, "w%05d", i), []byte("value"))
+	}
+	require.NoError(t, s.Commit(&b))
+	settle(t, s)
+	require.GreaterOrEqual(t, baseKeys(t, s), keys)
+	b.Reset()
+	b.Delete([]byte("settling"), []byte("w11990"))
+	require.NoError(t, s.Commit(&b))
+	for i := 11990; i < keys; i++ {
+		m.model[fmt.Sprintf("w%05d", i)] = "value"
+	}
+	partly := 0
+	for step := 0; partly == 0 || s.state.frozen != nil; step++ {
+		require.Less(t, step, 500)
 		b.Reset()
 		m.model = m.batch(&b)
+		b.Put([]byte("w00500"), make([]byte, 1000)) // inside the range, and newer
+		m.model["w00500"] = string(make([]byte, 1000))
 		require.NoError(t, s.Commit(&b))
-
-		path := filepath.Join(dir, fmt.Sprintf("copy%d.db", step))
-		copyFile(t, s.path, path)
-		after := *m
-		g, err := Open(path, quick)
-		require.NoError(t, err)
-		c, err := g.Lease("a")
-		require.NoError(t, err)
-		after.compare(c)
-		for range 5 {
-			b.Reset()
-			after.model = after.batch(&b)
-			require.NoError(t, c.Commit(&b))
+		if n := baseKeys(t, s); n > keys/4 && n < keys*3/4 {
+			partly++
+			m.goOnInCopy(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), patient)
 		}
-		after.compare(c)
-		require.NoError(t, c.Close())
-		require.NoError(t, g.Close())
-		require.NoError(t, os.Remove(path))
 	}
+	require.GreaterOrEqual(t, partly, 3)
+	m.compare(s)
+	verify(t, f.handle)
 }
 
 func copyFile(t testing.TB, from, to string) {
@@ -189,13 +240,19 @@ func copyFile(t testing.TB, from, to string) {
 // nothing changes for readers, and the same batch, another, or a restart
 // follows.
 func TestFailedCommits(t *testing.T) {
+	for name, opts := range map[string]Options{"quick": quick, "patient": patient} {
+		t.Run(name, func(t *testing.T) { failedCommits(t, opts) })
+	}
+}
+
+func failedCommits(t *testing.T, opts Options) {
 	m := newMachine(t, uint64(time.Now().UnixNano()), 300)
 	path := filepath.Join(t.TempDir(), "state.db")
-	f, err := Open(path, quick)
+	f, err := Open(path, opts)
 	require.NoError(t, err)
 	s, err := f.Lease("a")
 	require.NoError(t, err)
-	for range 1500 {
+	for range 600 {
 		var b kv.Batch
 		next := m.batch(&b)
 		inFile := false
@@ -214,7 +271,7 @@ func TestFailedCommits(t *testing.T) {
 			m.compare(s)
 			require.NoError(t, s.Close())
 			require.NoError(t, f.Close())
-			f, err = Open(path, quick)
+			f, err = Open(path, opts)
 			require.NoError(t, err)
 			s, err = f.Lease("a")
 			require.NoError(t, err)

@@ -58,26 +58,35 @@ func precheck(f *os.File, path string) error {
 	if err != nil || info.Size() == 0 {
 		return err
 	}
-	m, err := readMetas(f, path, info.Size())
+	m, err := readMetas(f, info.Size())
 	if err == nil {
 		err = checkPages(f, m, info.Size())
 	}
-	if err == nil || errors.Is(err, ErrForeign) {
-		return err
+	var why foreign
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &why):
+		return fmt.Errorf("%w: %q (%d bytes) %w. Give another path, or move it away", ErrForeign, path, info.Size(), why)
 	}
 	return &DamageError{path, "its head", err}
 }
 
+// foreign says why a file, whole as it may be, is not ours.
+type foreign string
+
+func (f foreign) Error() string { return string(f) }
+
 // readMetas reads both metas and returns the current one. Both must be good:
 // a meta page is written whole, so a broken one is damage, and to fall back to
 // the older one would silently forget a commit that was acknowledged.
-func readMetas(f *os.File, path string, size int64) (meta, error) {
+func readMetas(f *os.File, size int64) (meta, error) {
 	first, err0 := readMeta(f, 0)
 	second, err1 := meta{}, error(nil)
 	if err0 == nil {
 		second, err1 = readMeta(f, first.pageSize)
 	} else if errors.Is(err0, errNoBolt) && !findMeta(f, size) {
-		return meta{}, fmt.Errorf("%w: %q has %d bytes and is no bbolt file. Give another path, or move it away", ErrForeign, path, size)
+		return meta{}, foreign("is no bbolt file")
 	}
 	older, newer := first, second
 	if first.txid > second.txid {
@@ -141,7 +150,7 @@ func checkPages(f *os.File, m meta, size int64) error {
 		return fmt.Errorf("the file has %d bytes, its head speaks of %d pages of %d: it was cut", size, m.pages, m.pageSize)
 	}
 	if m.freelist == noFreelist {
-		return fmt.Errorf("%w: it has no list of free pages (another program wrote it with NoFreelistSync). Give another path", ErrForeign)
+		return foreign("has no list of free pages: another program wrote it, with NoFreelistSync")
 	}
 	root, err := readPage(f, m, m.root)
 	if err != nil {

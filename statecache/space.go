@@ -42,16 +42,27 @@ func (f *File) Lease(name string) (*Space, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	if !f.take(name) {
-		return nil, fmt.Errorf("%w: the name %q in %q belongs to another component of this process. Give each its own name, or its own file", ErrLeased, name, f.path)
+	if err := f.retain(); err != nil {
+		return nil, err
 	}
 	s := &Space{handle: f.handle, name: name}
-	if err := s.load(); err != nil {
-		f.give(name)
-		return nil, fmt.Errorf("state %q: %w", name, err)
+	if err := s.begin(); err != nil {
+		_ = s.release()
+		return nil, err
 	}
-	f.retain()
 	return s, nil
+}
+
+// begin takes the name and reads its log.
+func (s *Space) begin() error {
+	if !s.take(s.name) {
+		return fmt.Errorf("%w: the name %q in %q belongs to another component of this process. Give each its own name, or its own file", ErrLeased, s.name, s.path)
+	}
+	if err := s.load(); err != nil {
+		s.give(s.name)
+		return fmt.Errorf("state %q: %w", s.name, err)
+	}
+	return nil
 }
 
 const maxName = 256

@@ -1,3 +1,5 @@
+//go:build !unix
+
 package statecache
 
 func child() bool { return false }
