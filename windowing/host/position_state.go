@@ -58,12 +58,7 @@ func (p *partition) savePrints(w kv.Writer) {
 	f := &p.print
 	for _, index := range f.gone {
 		drop(w, p.key(blockKey, index))
-		w.Delete(p.key(partsKey, index*blockSize), p.key(partsKey, (index+1)*blockSize))
-		for off := range p.parts {
-			if off >= index*blockSize && off < (index+1)*blockSize {
-				delete(p.parts, off)
-			}
-		}
+		p.forgetParts(w, index)
 	}
 	f.gone = f.gone[:0]
 	for _, b := range f.dirty {
@@ -86,6 +81,23 @@ func (p *partition) savePrints(w kv.Writer) {
 			data = kv.AppendUint32(data, h)
 		}
 		put(w, p.key(firstKey, 0), data)
+	}
+}
+
+// forgetParts drops how the offsets of a block were split, but for those whose
+// fingerprints stay.
+func (p *partition) forgetParts(w kv.Writer, index int64) {
+	from, to := index*blockSize, (index+1)*blockSize
+	w.Delete(p.key(partsKey, from), p.key(partsKey, to))
+	for off := from; off < to; off++ {
+		n, split := p.parts[off]
+		switch _, kept := p.print.first[off]; {
+		case !split:
+		case kept:
+			put(w, p.key(partsKey, off), kv.AppendVarint(nil, int64(n)))
+		default:
+			delete(p.parts, off)
+		}
 	}
 }
 
