@@ -13,9 +13,6 @@ import (
 // windowSize is the size of the windows of all variants, in event time.
 const windowSize = 5 * time.Minute
 
-// eventsPerKey is how many events of a key fall into a window, on average.
-const eventsPerKey = 5
-
 // input is a file of events.
 type input struct {
 	path   string
@@ -36,7 +33,7 @@ func writeInputs(dir string, s settings) (map[part]input, error) {
 	files := map[part]input{}
 	for _, p := range []part{whole, quarter} {
 		in := input{path: filepath.Join(dir, fmt.Sprintf("orders-%d.ndjson", p)), events: max(1, s.events/int(p))}
-		if err := writeOrders(in, s.keys); err != nil {
+		if err := writeOrders(in, s.keys, s.perKey); err != nil {
 			return nil, err
 		}
 		files[p] = in
@@ -46,7 +43,7 @@ func writeInputs(dir string, s settings) (map[part]input, error) {
 
 // writeOrders writes orders in the order of their arrival, up to three minutes
 // behind the newest one.
-func writeOrders(in input, keys int) error {
+func writeOrders(in input, keys, perKey int) error {
 	file, err := os.Create(in.path)
 	if err != nil {
 		return err
@@ -55,7 +52,7 @@ func writeOrders(in input, keys int) error {
 	out := bufio.NewWriterSize(file, 1<<20)
 	rng := rand.New(rand.NewPCG(20260302, 5001))
 	start := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	step := windowSize / time.Duration(eventsPerKey*keys)
+	step := windowSize / time.Duration(perKey*keys)
 	var line []byte
 	for i := range in.events {
 		at := start.Add(time.Duration(i)*step - time.Duration(rng.Int64N(int64(3*time.Minute))))

@@ -11,7 +11,8 @@
 //
 //	BENCH_BINARY   the binary to measure                  bin/connect-windowed
 //	BENCH_EVENTS   events in the file                     2000000
-//	BENCH_KEYS     groups, each about five times a window 100000
+//	BENCH_KEYS     groups                                 100000
+//	BENCH_PER_KEY  events of a group in a window, mean    10
 //	BENCH_RUNS     runs of each variant                   3
 //	BENCH_ONLY     a regular expression, the variants to run
 //	BENCH_FLOORS   1: exit 1 when a ratio is below its floor
@@ -41,6 +42,7 @@ func main() {
 type settings struct {
 	binary             string
 	events, keys, runs int
+	perKey             int
 	only               *regexp.Regexp
 	floors             bool
 }
@@ -64,6 +66,7 @@ func readSettings() (s settings, err error) {
 	}{
 		{"BENCH_EVENTS", &s.events, 2_000_000},
 		{"BENCH_KEYS", &s.keys, 100_000},
+		{"BENCH_PER_KEY", &s.perKey, 10},
 		{"BENCH_RUNS", &s.runs, 3},
 	} {
 		*n.to = n.def
