@@ -74,7 +74,7 @@ func (o *owner) buildWhole() *writeSet {
 	}
 	o.flushed.save(kv.SubWriter(w, flushedPrefix))
 	if o.replies != nil {
-		put(w, []byte(targetKey), kv.AppendVarint(kv.AppendBlob(kv.AppendBool(nil, o.target.Known), o.target.Partition), o.target.Offset))
+		put(w, []byte(targetKey), appendTarget(o.target))
 		o.replies.save(kv.SubWriter(w, repliesPrefix))
 	} else {
 		ws.outs = o.outbox.save(kv.SubWriter(w, outboxPrefix))

@@ -15,6 +15,7 @@ var ErrPosition = errors.New("position does not hold what was applied before")
 type Position struct {
 	Partition string
 	Offset    int64
+	Part      int32  // number among the messages of its batch with this position, set by the host
 	Known     bool   // false: the message has no position
 	Hash      uint32 // of the payload, see Fingerprint
 }
@@ -54,9 +55,7 @@ type partition struct {
 	mark  int64 // everything below is applied or given up
 	above intervals
 	seen  map[int64]time.Duration // by start of a run above the mark: when the gap below it was first seen
-	batch uint64                  // of the last message, with its offset and how many messages of the batch have it
-	last  int64
-	count int32
+	batch partCounter
 	parts map[int64]int32 // offsets that were split into more than one message
 	print prints
 
@@ -75,7 +74,7 @@ func newPositions(mode PositionMode, horizon time.Duration) *positions {
 }
 
 func newPartition(name string) *partition {
-	return &partition{name: name, mark: noOffset, last: noOffset, seen: map[int64]time.Duration{},
+	return &partition{name: name, mark: noOffset, seen: map[int64]time.Duration{},
 		parts: map[int64]int32{}, dirtyRuns: map[int64]struct{}{}, print: newPrints()}
 }
 
@@ -100,15 +99,16 @@ func (s *positions) begin() { s.batch++ }
 
 // apply records a position and says whether its message is new. An error means
 // that reading must stop.
-func (s *positions) apply(pos Position, now time.Duration) (fresh bool, err error) {
+func (s *positions) apply(pos *Position, now time.Duration) (fresh bool, err error) {
 	if !pos.Known {
 		return true, nil
 	}
 	p := s.partition(pos.Partition)
 	if s.mode == Ordinal {
-		fresh, err = s.ordinal(p, pos)
+		fresh, err = s.ordinal(p, *pos)
 	} else {
-		fresh, err = p.offset(pos, s.batch, now)
+		pos.Part = p.batch.next(s.batch, pos.Offset)
+		fresh, err = p.offset(*pos, now)
 	}
 	if err == nil && !fresh {
 		s.skipped++
@@ -120,18 +120,13 @@ func (s *positions) apply(pos Position, now time.Duration) (fresh bool, err erro
 	return fresh, err
 }
 
-// offset applies a position of a source that may redeliver. One offset may come
-// as several messages, where a processor split it: they are told apart by their
-// number in the batch.
-func (p *partition) offset(pos Position, batch uint64, now time.Duration) (fresh bool, err error) {
-	part := int32(0)
-	if p.batch == batch && p.last == pos.Offset {
-		part = p.count
-	}
-	p.batch, p.last, p.count = batch, pos.Offset, part+1
+// offset applies a position of a source that may redeliver.
+func (p *partition) offset(pos Position, now time.Duration) (fresh bool, err error) {
 	switch {
+	case pos.Offset == math.MaxInt64: // no mark lies above it
+		return false, fmt.Errorf("partition %q offset %d: %w: offsets end before %d; set position to an expression that counts", p.name, pos.Offset, ErrPosition, int64(math.MaxInt64))
 	case p.has(pos.Offset):
-		return p.again(pos, part)
+		return p.again(pos)
 	case pos.Offset < p.mark:
 		return false, fmt.Errorf("partition %q offset %d: %w: it lies below the mark %d and was given up as a gap; %s", p.name, pos.Offset, ErrPosition, p.mark, remedyFar)
 	}
@@ -142,13 +137,13 @@ func (p *partition) offset(pos Position, batch uint64, now time.Duration) (fresh
 
 // again judges a position whose offset was applied before: a further part of it
 // is new, everything else must be what it was.
-func (p *partition) again(pos Position, part int32) (fresh bool, err error) {
-	if part >= max(p.parts[pos.Offset], 1) {
-		p.parts[pos.Offset] = part + 1
+func (p *partition) again(pos Position) (fresh bool, err error) {
+	if pos.Part >= max(p.parts[pos.Offset], 1) {
+		p.parts[pos.Offset] = pos.Part + 1
 		p.dirtyParts = append(p.dirtyParts, pos.Offset)
 		return true, nil
 	}
-	if part > 0 {
+	if pos.Part > 0 {
 		return false, nil
 	}
 	switch known, ok := p.print.get(pos.Offset); {

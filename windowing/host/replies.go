@@ -20,7 +20,10 @@ type Reply struct {
 type place struct {
 	partition string
 	offset    int64
+	part      int32
 }
+
+func placeOf(p Position) place { return place{p.Partition, p.Offset, p.Part} }
 
 // replies is the bounded log of the rows that a processor gave back, by the
 // position of the message that they derive from. A source that redelivers a
@@ -54,7 +57,7 @@ func (r *replies) add(at Position, m windowing.Message, now time.Duration) {
 	if !at.Known {
 		return
 	}
-	row := &logged{at: place{at.Partition, at.Offset}, data: r.edge.Append(nil, m), since: now}
+	row := &logged{at: placeOf(at), data: r.edge.Append(nil, m), since: now}
 	r.push(row)
 	r.trim(now)
 }
@@ -69,7 +72,7 @@ func (r *replies) push(row *logged) {
 // again gives the rows that derive from a position.
 func (r *replies) again(at Position) ([]windowing.Message, error) {
 	var out []windowing.Message
-	for _, seq := range r.places[place{at.Partition, at.Offset}] {
+	for _, seq := range r.places[placeOf(at)] {
 		m, err := r.edge.Decode(r.log[seq-r.first].data)
 		if err != nil {
 			return nil, fmt.Errorf("reply log row %d: %w", seq, err)
@@ -112,6 +115,7 @@ func (r *replies) save(w kv.Writer) {
 	for seq := max(r.saved, r.first); seq < r.next; seq++ {
 		row := r.log[seq-r.first]
 		b := kv.AppendVarint(kv.AppendBlob(nil, row.at.partition), row.at.offset)
+		b = kv.AppendVarint(b, int64(row.at.part))
 		put(w, outKey(seq), append(b, row.data...))
 	}
 	r.saved = r.next
@@ -128,7 +132,7 @@ func (r *replies) load(reader kv.Reader, now time.Duration) error {
 			return fmt.Errorf("reply log row %d: %w", seq, err)
 		}
 		d := kv.NewDecoder(payload)
-		row := &logged{at: place{d.String(), d.Varint()}, since: now}
+		row := &logged{at: place{d.String(), d.Varint(), int32(d.Varint())}, since: now}
 		if err := d.Err(); err != nil {
 			return fmt.Errorf("reply log row %d: %w", seq, err)
 		}

@@ -78,13 +78,19 @@ func (o *owner) restoreMode(r kv.Reader) error {
 	return nil
 }
 
+// appendTarget encodes the position that the rows of the step derive from.
+func appendTarget(p Position) []byte {
+	b := kv.AppendBlob(kv.AppendBool(nil, p.Known), p.Partition)
+	return kv.AppendVarint(kv.AppendVarint(b, p.Offset), int64(p.Part))
+}
+
 func (o *owner) restoreTarget(r kv.Reader) error {
 	payload, err := getRecord(r, targetKey)
 	if err != nil || payload == nil {
 		return err
 	}
 	d := kv.NewDecoder(payload)
-	o.target = Position{Known: d.Bool(), Partition: d.String(), Offset: d.Varint()}
+	o.target = Position{Known: d.Bool(), Partition: d.String(), Offset: d.Varint(), Part: int32(d.Varint())}
 	if err := d.Done(); err != nil {
 		return fmt.Errorf("record %q: %w", targetKey, err)
 	}

@@ -51,16 +51,16 @@ func (o *owner) unseen(b *Batch) ([]windowing.Row, error) {
 	rows := b.Rows[:0]
 	for i := range b.Rows {
 		row := &b.Rows[i]
-		pos := b.Entries[row.Entry].Position
+		pos := &b.Entries[row.Entry].Position
 		fresh, err := o.positions.apply(pos, mono)
 		if err != nil {
 			return nil, err
 		}
 		if fresh {
-			o.target = pos
+			o.target = *pos
 			rows = append(rows, *row)
 		} else if o.replies != nil {
-			again, err := o.replies.again(pos)
+			again, err := o.replies.again(*pos)
 			if err != nil {
 				return nil, err
 			}
@@ -168,7 +168,7 @@ func (o *owner) reply(row *windowing.Row, m windowing.Message) {
 // carrier is the message that rows of a close derive from: the last new one.
 func (o *owner) carrier(b *Batch) int {
 	for i := len(b.Entries) - 1; i >= 0; i-- {
-		if p := b.Entries[i].Position; p.Known && p.Partition == o.target.Partition && p.Offset == o.target.Offset {
+		if p := b.Entries[i].Position; p.Known && placeOf(p) == placeOf(o.target) {
 			return i
 		}
 	}
