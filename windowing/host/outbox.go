@@ -100,13 +100,35 @@ func (o *outbox) done(row *out) {
 
 // take gives the rows to hand over next, at most limit, without removing them.
 func (o *outbox) take(limit int, now time.Time) *group {
-	if len(o.retry) > 0 && !o.retry[0].due.After(now) {
-		return o.retry[0]
+	for len(o.retry) > 0 && !o.retry[0].due.After(now) {
+		g := o.retry[0]
+		if o.prune(g); len(g.rows) > 0 {
+			return g
+		}
+		o.retry = o.retry[1:]
 	}
 	if n := min(limit, len(o.ready)); n > 0 {
 		return &group{rows: o.ready[:n:n]}
 	}
 	return nil
+}
+
+// prune takes the rows out of a refused group whose next revision came while it
+// waited: the older one would arrive last.
+func (o *outbox) prune(g *group) {
+	if !o.revising {
+		return
+	}
+	kept := g.rows[:0]
+	for _, row := range g.rows {
+		if o.superseded(row) {
+			o.done(row)
+			o.waiting--
+			continue
+		}
+		kept = append(kept, row)
+	}
+	g.rows = kept
 }
 
 // handed records that a group which take gave is on its way.
