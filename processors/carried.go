@@ -7,6 +7,7 @@ import (
 
 	"github.com/connect-windowed/connect-windowed/watermark"
 	"github.com/connect-windowed/connect-windowed/windowing"
+	"github.com/connect-windowed/connect-windowed/windowing/host"
 )
 
 // carried is what a row takes along in the context of its message, past
@@ -16,7 +17,8 @@ type carried struct {
 	outer context.Context // the message's own
 	row   windowing.Row   // without Message, Key and Args
 	pair  *pair           // on the way between operators that stand on their own
-	host  bool            // the message is inside of a host
+	at    host.Position   // of a row that an operator on its own emitted
+	inner bool            // the message is inside of a host
 }
 
 // pair is the instant that a watermark on its own hands to the operators behind

@@ -12,6 +12,7 @@ import (
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/watermark"
 	"github.com/connect-windowed/connect-windowed/windowing"
+	"github.com/connect-windowed/connect-windowed/windowing/host"
 )
 
 // Kinds of metadata values in the outbox. Numbers are part of the format.
@@ -61,6 +62,8 @@ func (e edge) appendCarried(b []byte, m *service.Message) []byte {
 	}
 	b = kv.AppendVarint(b, int64(c.row.Source))
 	b = kv.AppendVarint(b, int64(c.row.Flag))
+	b = kv.AppendBool(b, c.at.Known)
+	b = kv.AppendVarint(kv.AppendBlob(b, c.at.Partition), c.at.Offset)
 	b = kv.AppendBlob(b, c.pair.revised)
 	b = kv.AppendUvarint(b, uint64(len(c.pair.sources)))
 	for _, name := range c.pair.sources {
@@ -129,6 +132,7 @@ func readCarried(d *kv.Decoder) *carried {
 	c.pair.late, c.pair.close, c.pair.now = watermark.Time(d.Varint()), watermark.Time(d.Varint()), watermark.Time(d.Varint())
 	c.row.Source = int32(d.Varint())
 	c.row.Flag = windowing.Flag(d.Varint())
+	c.at = host.Position{Known: d.Bool(), Partition: d.String(), Offset: d.Varint()}
 	c.pair.revised = d.String()
 	for n := d.Count(1); n > 0 && d.Err() == nil; n-- {
 		c.pair.sources = append(c.pair.sources, d.String())

@@ -115,6 +115,7 @@ func (p *positioner) entries(batch service.MessageBatch) (entries []host.Entry, 
 		var err error
 		switch {
 		case p.config.mode == host.None:
+		case emitted(m, pos):
 		case p.config.mode == host.Ordinal:
 			p.ordinal(m, pos)
 		case p.set != nil:
@@ -137,6 +138,16 @@ func (p *positioner) entries(batch service.MessageBatch) (entries []host.Entry, 
 		bytes += int64(size)
 	}
 	return entries, bytes, errs
+}
+
+// emitted takes the position of a row that an operator on its own has emitted.
+func emitted(m *service.Message, pos *host.Position) bool {
+	c := carriedBy(m)
+	if c == nil || c.inner || !c.at.Known {
+		return false
+	}
+	*pos = c.at
+	return true
 }
 
 func (p *positioner) ordinal(m *service.Message, pos *host.Position) {

@@ -24,7 +24,7 @@ func rowsOf(batch service.MessageBatch) []windowing.Row {
 		rows[i] = windowing.Row{Entry: int32(i), Time: watermark.Unset, Message: m}
 		if err := m.GetError(); err != nil {
 			rows[i].Flag, rows[i].Err = windowing.Invalid, err
-		} else if c := carriedBy(m); c != nil && c.host {
+		} else if c := carriedBy(m); c != nil && c.inner {
 			invalidate(&rows[i], errNested)
 		}
 	}
@@ -42,7 +42,7 @@ type foreign struct {
 func (f *foreign) run(ctx context.Context, stage int, rows []windowing.Row) ([]windowing.Row, error) {
 	batch := make(service.MessageBatch, len(rows))
 	for i := range rows {
-		c := &carried{row: rows[i], host: true}
+		c := &carried{row: rows[i], inner: true}
 		c.row.Message, c.row.Key, c.row.Args = nil, nil, nil
 		batch[i] = carry(rows[i].Message.(*service.Message), c)
 	}

@@ -111,6 +111,14 @@ func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time
 		if old := carriedBy(m); old != nil && old.pair != nil && len(r.op.sources) == 0 {
 			c.pair.sources = old.pair.sources
 		}
+		switch old := carriedBy(m); {
+		case row.Mark != nil && row.Flag != windowing.Late:
+			// The number of the row in its chain is stable: a redelivery comes out of
+			// the log with the number that it had.
+			c.at = host.Position{Partition: r.op.kind + " " + r.op.name, Offset: row.Arrival, Known: true}
+		case old != nil:
+			c.at = old.at
+		}
 		if r.op.stage.Revises {
 			c.pair.revised = r.op.name
 		}
