@@ -111,17 +111,21 @@ var _ Runner = (*Host)(nil)
 
 // Open restores the state and starts the host.
 func Open(cfg Config) (*Host, error) {
-	cfg.defaults()
-	h := &Host{config: cfg, limits: cfg.Limits,
-		mailbox: make(chan *Batch, 4096), room: make(chan struct{}, 1),
-		deliver: make(chan *Delivery), settles: make(chan settlement, 64),
-		ended: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
+	h := newHost(cfg)
 	o := newOwner(h)
 	if err := o.restore(); err != nil {
 		return nil, err
 	}
 	go o.run()
 	return h, nil
+}
+
+func newHost(cfg Config) *Host {
+	cfg.defaults()
+	return &Host{config: cfg, limits: cfg.Limits,
+		mailbox: make(chan *Batch, 4096), room: make(chan struct{}, 1),
+		deliver: make(chan *Delivery), settles: make(chan settlement, 64),
+		ended: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Prepare evaluates the expressions of the leading stages of the chain.

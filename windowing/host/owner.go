@@ -123,7 +123,8 @@ func (o *owner) turn() (stop bool) {
 		o.phase = ended
 		close(o.ended)
 	}
-	d, deliver := o.delivery()
+	now := time.Now()
+	d, deliver := o.delivery(now)
 	ackable, acks := o.ackQueue()
 	defer o.stopTimers()
 	select {
@@ -144,7 +145,7 @@ func (o *owner) turn() (stop bool) {
 		o.acks = nil
 	case <-o.tick():
 		o.startTick()
-	case <-o.timer():
+	case <-o.timer(now):
 		o.housekeep()
 	}
 	return false
@@ -169,11 +170,11 @@ func (o *owner) inbox() <-chan *Batch {
 }
 
 // delivery is the next delivery and the channel that takes it, if there is one.
-func (o *owner) delivery() (*Delivery, chan<- *Delivery) {
+func (o *owner) delivery(now time.Time) (*Delivery, chan<- *Delivery) {
 	if o.outbox == nil {
 		return nil, nil
 	}
-	g := o.outbox.take(o.limits.BatchRows, time.Now())
+	g := o.outbox.take(o.limits.BatchRows, now)
 	if g == nil {
 		return nil, nil
 	}
@@ -223,14 +224,15 @@ func (o *owner) tick() <-chan time.Time {
 	return c
 }
 
-// timer is ready when refused rows, settled rows or housekeeping are due.
-func (o *owner) timer() <-chan time.Time {
+// timer is ready when refused rows, settled rows or housekeeping are due. What is
+// due already waits for a reader, or for the disk, and for no timer.
+func (o *owner) timer(now time.Time) <-chan time.Time {
 	at := o.wake
 	if o.outbox != nil {
-		if due, ok := o.outbox.due(); ok && due.Before(at) {
+		if due, ok := o.outbox.due(); ok && due.After(now) && due.Before(at) {
 			at = due
 		}
-		if !o.lazy.IsZero() && o.lazy.Before(at) {
+		if !o.lazy.IsZero() && o.flight == nil && !o.faulted && o.lazy.Before(at) {
 			at = o.lazy
 		}
 	}

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// still makes an owner whose turns the test takes itself.
+func still(r *rig) *owner {
+	h := newHost(r.config())
+	r.Host = h
+	o := newOwner(h)
+	require.NoError(r.t, o.restore())
+	r.t.Cleanup(o.cancel)
+	return o
+}
+
+// quiet says that the owner has nothing to do but to wait for others.
+func quiet(t *testing.T, o *owner) {
+	o.wake = time.Now().Add(time.Hour)
+	defer o.stopTimers()
+	select {
+	case <-o.timer(time.Now()):
+		require.Fail(t, "the owner's timer is ready again and again")
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+// While the reader is slow, a refused row that is due does not keep the owner
+// busy.
+func TestNoSpinWithRefusedRows(t *testing.T) {
+	o := still(newRig(t, passes, nil))
+	o.outbox.stage(&note{key: "a"}, "", 0)
+	o.outbox.ready, o.outbox.staged = o.outbox.staged, nil
+	g := o.outbox.take(10, time.Now())
+	o.outbox.handed(g)
+	o.outbox.settle(g, []int{0}, time.Now().Add(-time.Second))
+	quiet(t, o)
+}
+
+// While the disk takes nothing, settled rows do not keep the owner busy.
+func TestNoSpinWithSettledRows(t *testing.T) {
+	for name, change := range map[string]func(o *owner){
+		"a commit is under way":  func(o *owner) { o.flight = &writeSet{} },
+		"a position has no peer": func(o *owner) { o.faulted = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := still(newRig(t, passes, nil))
+			o.outbox.settled = []uint64{1}
+			o.lazy = time.Now().Add(-time.Second)
+			change(o)
+			quiet(t, o)
+		})
+	}
+}
