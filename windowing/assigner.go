@@ -14,17 +14,19 @@ var ErrSize = errors.New("window size out of range")
 // Assigner says which windows event time has. It cuts time into slices without
 // gaps or overlaps so that every window consists of whole slices: a row is
 // applied once, to its slice, and a window merges its slices (Li et al., "No
-// Pane, No Gain", SIGMOD Record 34, 2005). No two windows end at the same
-// instant. An Assigner is immutable and allocates nothing.
+// Pane, No Gain", SIGMOD Record 34, 2005). Windows are told apart by their bounds
+// and ordered by Span.Compare; of two slices the older one is in the older
+// windows. An Assigner belongs to one operator.
 type Assigner interface {
 	// Slice gives the slice that contains t, an event time from watermark.Min to
 	// watermark.Max. The window operator asks for every row that does not lie in
 	// the slice of the row before.
 	Slice(t watermark.Time) Span
-	// Next gives the first window, in the order of ends, that contains the slice
-	// and ends after the instant; ok is false where there is none. A slice for
-	// which there is none is late at that instant, or may be forgotten.
-	Next(slice Span, after watermark.Time) (window Span, ok bool)
+	// Next gives the first window behind another one, in the order of
+	// Span.Compare, that contains the slice; ok is false where there is none. With
+	// endedBy(t) it is the first one that ends after t: a slice for which there is
+	// none is late at t, or may be forgotten.
+	Next(slice, after Span) (window Span, ok bool)
 	// Settings is the part of the definition that says which windows there are.
 	Settings() []Setting
 }
@@ -49,16 +51,12 @@ func NewTumbling(size, offset time.Duration) (Tumbling, error) {
 
 // Slice gives the window that contains t.
 func (g Tumbling) Slice(t watermark.Time) Span {
-	before := floorMod(t, g.size) - g.offset
-	if before < 0 {
-		before += g.size
-	}
-	return spanAround(t, before, g.size)
+	return spanAround(t, distance(t, g.size, g.offset), g.size)
 }
 
-// Next gives the slice itself unless it ended.
-func (g Tumbling) Next(slice Span, after watermark.Time) (Span, bool) {
-	return slice, slice.End > after
+// Next gives the slice itself unless it stands before.
+func (g Tumbling) Next(slice, after Span) (Span, bool) {
+	return slice, slice.Compare(after) > 0
 }
 
 // Settings gives size and offset; offsets that make the same grid give the same text.

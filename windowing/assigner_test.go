@@ -112,15 +112,15 @@ func TestTumblingNext(t *testing.T) {
 	require.NoError(t, err)
 	slice := grid.Slice(5)
 	for _, after := range []watermark.Time{watermark.Unset, watermark.Min, 0, 9} {
-		window, ok := grid.Next(slice, after)
+		window, ok := grid.Next(slice, endedBy(after))
 		require.True(t, ok)
 		require.Equal(t, slice, window)
 	}
 	for _, after := range []watermark.Time{10, 11, watermark.Max, watermark.EndOfTime} {
-		_, ok := grid.Next(slice, after)
+		_, ok := grid.Next(slice, endedBy(after))
 		require.False(t, ok, after)
 	}
-	_, ok := grid.Next(grid.Slice(watermark.Max), watermark.Max)
+	_, ok := grid.Next(grid.Slice(watermark.Max), endedBy(watermark.Max))
 	require.True(t, ok, "only the end of time closes the last window")
 }
 

@@ -47,34 +47,52 @@ func (t *keyTable) key(number uint32) []byte {
 // place gives the number of a key; added is true where it had none. The key is
 // copied.
 func (t *keyTable) place(key []byte) (number uint32, added bool) {
-	if t.cells == nil {
-		return t.placeFew(key)
+	number, at, hash, found := t.probe(key)
+	if found {
+		return number, false
 	}
-	hash := uint32(maphash.Bytes(keySeed, key))
+	number = t.add(key)
+	if t.cells != nil {
+		t.cells[at] = cell{hash: hash, tag: number + 1}
+	}
+	t.grow()
+	return number, true
+}
+
+// find gives the number of a key that has one.
+func (t *keyTable) find(key []byte) (number uint32, found bool) {
+	number, _, _, found = t.probe(key)
+	return number, found
+}
+
+// probe looks a key up. Where it is not found, at is the cell for it, if there are
+// cells.
+func (t *keyTable) probe(key []byte) (number, at, hash uint32, found bool) {
+	if t.cells == nil {
+		for n := range t.ends {
+			if bytes.Equal(t.key(uint32(n)), key) {
+				return uint32(n), 0, 0, true
+			}
+		}
+		return 0, 0, 0, false
+	}
+	hash = uint32(maphash.Bytes(keySeed, key))
 	mask := uint32(len(t.cells) - 1)
-	for at := hash & mask; ; at = (at + 1) & mask {
+	for at = hash & mask; ; at = (at + 1) & mask {
 		c := t.cells[at]
 		switch {
 		case c.tag == 0:
-			number = t.add(key)
-			t.cells[at] = cell{hash: hash, tag: number + 1}
-			t.grow()
-			return number, true
+			return 0, at, hash, false
 		case c.hash == hash && bytes.Equal(t.key(c.tag-1), key):
-			return c.tag - 1, false
+			return c.tag - 1, at, hash, true
 		}
 	}
 }
 
-func (t *keyTable) placeFew(key []byte) (number uint32, added bool) {
-	for n := range t.ends {
-		if bytes.Equal(t.key(uint32(n)), key) {
-			return uint32(n), false
-		}
-	}
-	number = t.add(key)
-	t.grow()
-	return number, true
+// clear takes all keys out. Memory is used again.
+func (t *keyTable) clear() {
+	clear(t.cells)
+	t.keys, t.ends = t.keys[:0], t.ends[:0]
 }
 
 func (t *keyTable) add(key []byte) (number uint32) {

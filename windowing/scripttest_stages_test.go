@@ -24,8 +24,10 @@ type stage struct {
 // stageMakers has a line for each kind. A maker fills in what is beyond kind and
 // name.
 var stageMakers = map[string]func(t *testing.T, c command, st *windowing.Stage){
-	"watermark":       makeWatermark,
-	"tumbling_window": makeTumbling,
+	"watermark":         makeWatermark,
+	"tumbling_window":   makeTumbling,
+	"sliding_window":    makeSliding,
+	"cumulative_window": makeCumulative,
 }
 
 // makeStages puts a stage that takes out heartbeats behind every watermark.
@@ -71,9 +73,33 @@ func makeTumbling(t *testing.T, c command, st *windowing.Stage) {
 	makeWindow(t, c, st, grid)
 }
 
+// makeSliding takes slide= too.
+func makeSliding(t *testing.T, c command, st *windowing.Stage) {
+	grid, err := windowing.NewSliding(scriptDuration(t, c.get("size", "")), scriptDuration(t, c.get("slide", "")), scriptDuration(t, c.get("offset", "0s")))
+	require.NoError(t, err)
+	makeWindow(t, c, st, grid)
+}
+
+// makeCumulative takes size=, step= and offset=.
+func makeCumulative(t *testing.T, c command, st *windowing.Stage) {
+	grid, err := windowing.NewCumulative(scriptDuration(t, c.get("size", "")), scriptDuration(t, c.get("step", "")), scriptDuration(t, c.get("offset", "0s")))
+	require.NoError(t, err)
+	makeWindow(t, c, st, grid)
+}
+
+// makeWindow takes what all windows have: output_mode=, allowed_lateness= and
+// having=FIELD, the name of an aggregate that has to be above 0.
 func makeWindow(t *testing.T, c command, st *windowing.Stage, assigner windowing.Assigner) {
 	cfg := windowing.WindowConfig{Name: st.Name, Assigner: assigner, PassLate: c.get("late", "drop") == "pass"}
 	cfg.GroupBy, cfg.Aggregates = scriptFields(t, c)
+	mode := slices.Index(windowing.OutputModes[:], c.get("output_mode", "append"))
+	require.GreaterOrEqual(t, mode, 0)
+	cfg.Mode, cfg.Lateness = windowing.OutputMode(mode), scriptDuration(t, c.get("allowed_lateness", "0s"))
+	if field := c.get("having", ""); field != "" {
+		at := slices.IndexFunc(cfg.Aggregates, func(a windowing.Aggregate) bool { return a.Name == field })
+		cfg.Having = func(res *windowing.Result) (bool, error) { return res.Values[at].AsInt() > 0, nil }
+	}
+	st.Revises = cfg.Revises()
 	w := windowing.NewWindow(cfg)
 	st.Operator, st.Definition = w, w.Definition()
 	st.Binding = &windowBinding{config: cfg, layout: windowing.NewArgLayout(cfg.Aggregates)}

@@ -27,6 +27,10 @@ func (s Span) Compare(other Span) int {
 	return cmp.Compare(s.Start, other.Start)
 }
 
+// endedBy stands, in the order of Compare, behind all spans that end at or before
+// t and before all others.
+func endedBy(t watermark.Time) Span { return Span{Start: watermark.EndOfTime, End: t} }
+
 // last is the event time of a row that stands for the span: the last instant in it.
 func (s Span) last() watermark.Time { return s.End - 1 }
 

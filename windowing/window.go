@@ -2,8 +2,10 @@ package windowing
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/connect-windowed/connect-windowed/watermark"
+	"github.com/connect-windowed/connect-windowed/windowing/agg"
 )
 
 // GroupField is one grouping expression.
@@ -11,6 +13,26 @@ type GroupField struct {
 	Name string // the output field
 	Expr string // Bloblang
 }
+
+// OutputMode says which rows of a window operator come out, and when. The words
+// are those of Spark's Structured Streaming.
+type OutputMode uint8
+
+// The output modes.
+const (
+	// Append emits every group of a window once, when the window is final, and
+	// again where allowed lateness lets a row in after that.
+	Append OutputMode = iota
+	// Update emits, at the end of each batch, every group that changed in it with
+	// its full value, for each of its windows. A close emits nothing, it drops state.
+	Update
+	// Complete emits all groups of all windows at the end of each batch that
+	// changed one. Nothing is late, nothing is dropped.
+	Complete
+)
+
+// OutputModes are the modes as users write them.
+var OutputModes = [...]string{Append: "append", Update: "update", Complete: "complete"}
 
 // WindowConfig is what a window operator is made of.
 type WindowConfig struct {
@@ -23,27 +45,42 @@ type WindowConfig struct {
 	GroupBy    []GroupField
 	Aggregates []Aggregate
 	PassLate   bool // `late: pass`: late rows go on down the chain
+	Mode       OutputMode
+	// Lateness (>= 0) is how long after its end a window takes rows in.
+	Lateness time.Duration
+	// Having decides whether a result comes out, nil: all do. An error goes onto
+	// the row, which comes out then. It may set res.Message for Binding.Render.
+	Having func(res *Result) (keep bool, err error)
+	// Conditions are settings beyond these that say what comes out.
+	Conditions []Setting
 }
 
-// Window aggregates rows by window and group, and emits every group of a window
-// once, when the window is final. A window is final at end <= close; a row is
-// late for it iff end <= late.
+// Revises says that the operator may emit a row key more than once.
+func (c *WindowConfig) Revises() bool { return c.Mode != Append || c.Lateness > 0 }
+
+// Window aggregates rows by window and group. A window is final at end <= close;
+// a row is late for it iff end + lateness <= late. Rows are kept by slice, see
+// Assigner: windows merge their slices when they come out.
 //
-// Invariants: rows whose window the operator has closed are late whatever pair
-// it hears later (reached); slices exist only with groups in them; a slice that
-// was never saved is never deleted from the store either.
+// Invariants: rows whose windows the operator has closed are late whatever pair
+// it hears later (reached); slices exist only with groups in them; a slice or a
+// window that was never saved is never deleted from the store either; no window
+// up to emitted is final a second time.
 type Window struct {
-	config   WindowConfig
-	args     *ArgLayout
-	identity *Identity
-	state    sliceTable
-	reached  watermark.Time // the largest close so far
-	closing  closing
-	cursor   cursor
-	progress bool // reached or the cursor changed since the last Save
-	key      []byte
-	payload  []byte
-	record   []byte
+	config    WindowConfig
+	args      *ArgLayout
+	identity  *Identity
+	state     sliceTable
+	revisions revisionTable  // of modes that revise
+	reached   watermark.Time // the largest close so far
+	emitted   Span           // the last window that was handed out as final
+	closing   closing
+	cursor    cursor
+	progress  bool // reached, emitted or the cursor changed since the last Save
+	group     []agg.Accumulator
+	key       []byte
+	payload   []byte
+	record    []byte
 }
 
 var _ Operator = (*Window)(nil)
@@ -63,7 +100,8 @@ func NewWindow(cfg WindowConfig) *Window {
 	}
 	return &Window{
 		config: cfg, args: NewArgLayout(cfg.Aggregates), identity: NewIdentity(cfg.Name),
-		state: newSliceTable(len(cfg.Aggregates)), reached: watermark.Unset,
+		state: newSliceTable(len(cfg.Aggregates), cfg.Revises()), revisions: newRevisionTable(),
+		reached: watermark.Unset, emitted: endedBy(watermark.Unset),
 	}
 }
 
@@ -76,9 +114,10 @@ func ascending(names []string) bool {
 	return true
 }
 
-// Process adds every row to its window.
+// Process adds every row to its slice.
 func (w *Window) Process(in Instant, rows []Row, out *Output) {
 	late := max(in.Late, w.reached)
+	gone := w.gone(late)
 	var s *timeSlice // of the row before: most rows fall into the same one
 	for i := range rows {
 		row := &rows[i]
@@ -87,19 +126,28 @@ func (w *Window) Process(in Instant, rows []Row, out *Output) {
 			continue
 		}
 		if s == nil || !s.span.Contains(row.Time) {
-			if s = w.slice(row.Time, late); s == nil {
+			if s = w.slice(row.Time, gone); s == nil {
 				out.Late(*row, w.config.Name, late.Sub(row.Time), w.config.PassLate)
 				continue
 			}
 		}
 		w.add(s, row)
 	}
+	w.revise(gone)
 }
 
-// slice gives the slice of a time, nil where no window of it is open any more.
-func (w *Window) slice(t, late watermark.Time) *timeSlice {
+// gone stands behind the windows that take no rows any more at an instant.
+func (w *Window) gone(at watermark.Time) Span {
+	if w.config.Mode == Complete {
+		return endedBy(watermark.Unset)
+	}
+	return endedBy(at.Add(-w.config.Lateness))
+}
+
+// slice gives the slice of a time, nil where all of its windows are gone.
+func (w *Window) slice(t watermark.Time, gone Span) *timeSlice {
 	span := w.config.Assigner.Slice(t)
-	if _, open := w.config.Assigner.Next(span, late); !open {
+	if _, open := w.config.Assigner.Next(span, gone); !open {
 		return nil
 	}
 	return w.state.open(span)
@@ -110,15 +158,23 @@ func (w *Window) add(s *timeSlice, row *Row) {
 	number, added := w.state.place(s, row.Key)
 	accumulators := s.of(number)
 	if added {
-		for i, a := range w.config.Aggregates {
-			accumulators[i] = a.Call.Function.New(a.Call)
-		}
+		w.fill(accumulators)
 	}
 	w.state.touch(s, number)
+	if w.state.revises {
+		w.state.freshen(s, number, added)
+	}
 	for i, acc := range accumulators {
 		if in, ok := w.args.input(i, row); ok {
 			acc.Add(in)
 		}
+	}
+}
+
+// fill puts empty accumulators in.
+func (w *Window) fill(accumulators []agg.Accumulator) {
+	for i, a := range w.config.Aggregates {
+		accumulators[i] = a.Call.Function.New(a.Call)
 	}
 }
 
@@ -131,11 +187,22 @@ func (w *Window) Definition() []Setting {
 	for _, a := range w.config.Aggregates {
 		settings = append(settings, Setting{Field: "aggregates." + a.Name, Value: a.Call.Text})
 	}
-	return settings
+	if w.config.Mode != Append {
+		settings = append(settings, Setting{Field: "output_mode", Value: OutputModes[w.config.Mode]})
+	}
+	// A longer one would bring back windows that are gone, without their rows.
+	if w.config.Lateness > 0 {
+		settings = append(settings, Setting{Field: "allowed_lateness", Value: w.config.Lateness.String()})
+	}
+	return append(settings, w.config.Conditions...)
 }
 
-// Windows is the number of windows that have rows and are not final yet.
+// Windows is the number of stretches of event time that have rows: of windows
+// where they do not overlap, else of slices.
 func (w *Window) Windows() int { return len(w.state.ordered) }
 
-// Groups is the number of groups over all windows.
+// Groups is the number of groups over all slices.
 func (w *Window) Groups() int { return w.state.groups }
+
+// Sizes gives Windows and Groups, for metrics.
+func (w *Window) Sizes() (windows, groups int) { return w.Windows(), w.Groups() }

@@ -1,17 +1,22 @@
 package windowing
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/connect-windowed/connect-windowed/windowing/agg"
 )
 
 // closing is the window that Advance is handing out.
 type closing struct {
-	slice  *timeSlice // nil: none
+	table  *timeSlice // its groups; nil: there is none
+	window Span
+	last   bool       // nothing else needs the table
 	groups []ranked   // not handed out yet, ordered by key
 	order  []ranked   // memory of groups, for the next window
+	merged *timeSlice // memory of table where a window has several slices
 }
 
 // cursor is the last group that was handed out of a window that has more of
@@ -22,96 +27,200 @@ type cursor struct {
 	group []byte
 }
 
-// Advance emits the windows that end at or before in.Close, or before a close
-// that was reached earlier.
+// Advance emits what is due: first the groups to be revised, then the windows
+// that end at or before in.Close, or before a close that was reached earlier.
 func (w *Window) Advance(in Instant, limit int, out *Output) (done bool) {
 	if in.Close > w.reached {
 		w.reached, w.progress = in.Close, true
 	}
-	closed := 0
-	for _, s := range w.state.ordered {
-		if s.span.End > w.reached || limit <= 0 {
-			break
-		}
-		limit -= w.emit(s, limit, out)
-		if w.closing.slice != nil {
-			break
-		}
-		closed++
+	if limit = w.emitRevisions(in, limit, out); limit <= 0 && len(w.revisions.waiting) > 0 {
+		return false
 	}
-	w.state.drop(closed)
-	return len(w.state.ordered) == 0 || w.state.ordered[0].span.End > w.reached
+	done = w.closeDue(limit, out)
+	w.forget()
+	return done
 }
 
-// emit hands out at most limit (> 0) groups of the oldest slice and says how
-// many. The slice is through when no closing is left.
-func (w *Window) emit(s *timeSlice, limit int, out *Output) int {
+// closeDue emits final windows, the oldest first.
+func (w *Window) closeDue(limit int, out *Output) (done bool) {
+	if w.config.Mode != Append {
+		return true
+	}
+	for {
+		window, due := w.due()
+		if !due {
+			w.progress = w.progress || w.emitted != endedBy(w.reached)
+			w.emitted = endedBy(w.reached)
+			return true
+		}
+		if limit <= 0 {
+			return false
+		}
+		limit -= w.emit(window, limit, out)
+		if w.closing.table != nil {
+			return false
+		}
+		w.emitted, w.progress = window, true
+	}
+}
+
+// due gives the oldest window that is final and was not handed out. A slice
+// without another window stands before those with one.
+func (w *Window) due() (window Span, due bool) {
+	if w.closing.table != nil {
+		return w.closing.window, true
+	}
+	slices := w.state.ordered
+	first := sort.Search(len(slices), func(i int) bool {
+		_, more := w.config.Assigner.Next(slices[i].span, w.emitted)
+		return more
+	})
+	if first == len(slices) {
+		return Span{}, false
+	}
+	window, _ = w.config.Assigner.Next(slices[first].span, w.emitted)
+	return window, window.End <= w.reached
+}
+
+// forget drops the slices and windows that nothing needs any more.
+func (w *Window) forget() {
+	gone := w.gone(w.reached)
+	if w.config.Mode == Append && w.emitted.Compare(gone) < 0 {
+		gone = w.emitted
+	}
+	n := 0
+	for ; n < len(w.state.ordered); n++ {
+		if _, more := w.config.Assigner.Next(w.state.ordered[n].span, gone); more {
+			break
+		}
+	}
+	w.state.drop(n)
+	w.revisions.drop(gone)
+}
+
+// emit hands out at most limit (> 0) groups of a window and says how many. The
+// window is through when no closing is left.
+func (w *Window) emit(window Span, limit int, out *Output) int {
 	c := &w.closing
-	if c.slice == nil {
-		c.begin(s)
+	if c.table == nil {
+		w.begin(window)
 	}
 	n := min(limit, len(c.groups))
-	w.results(s, c.groups[:n], out)
-	for _, g := range c.groups[:n] {
-		s.dirty[g.number] = false // nothing of it needs to be saved any more
+	groups, table := c.groups[:n], c.table
+	w.results(window, OnTime, n, out, func(i int) ([]byte, []agg.Accumulator, int64) {
+		number := groups[i].number
+		return table.groups.key(number), table.of(number), 1
+	})
+	if c.last {
+		for _, g := range groups {
+			table.dirty[g.number] = false // nothing of it needs to be saved any more
+		}
 	}
-	w.state.groups -= n
 	w.progress = w.progress || w.cursor.set
 	w.cursor = cursor{}
 	if n < len(c.groups) {
-		w.cursor, w.progress = cursor{set: true, span: s.span, group: s.groups.key(c.groups[n-1].number)}, true
+		w.cursor, w.progress = cursor{set: true, span: window, group: table.groups.key(c.groups[n-1].number)}, true
 		c.groups = c.groups[n:]
 		return n
 	}
-	c.end()
+	*c = closing{order: c.order[:0], merged: c.merged}
 	return n
 }
 
-// begin sorts the groups of a slice, once for all the calls that hand them out.
-func (c *closing) begin(s *timeSlice) {
-	c.slice = s
-	c.order = s.groups.rank(c.order)
+// begin sorts the groups of a window, once for all the calls that hand them out.
+func (w *Window) begin(window Span) {
+	c := &w.closing
+	c.window = window
+	if parts := w.state.within(window); len(parts) == 1 {
+		c.table = parts[0]
+		_, more := w.config.Assigner.Next(c.table.span, window)
+		c.last = !more && w.config.Lateness == 0
+	} else {
+		c.table = w.merge(parts)
+	}
+	c.order = c.table.groups.rank(c.order)
 	c.groups = c.order
+	if w.cursor.set && w.cursor.span == window {
+		c.groups = c.order[sort.Search(len(c.order), func(i int) bool {
+			return bytes.Compare(c.table.groups.key(c.order[i].number), w.cursor.group) > 0
+		}):]
+	}
 }
 
-func (c *closing) end() {
-	*c = closing{order: c.order[:0]}
+// merge puts the groups of several slices together. The table is used again.
+func (w *Window) merge(parts []*timeSlice) *timeSlice {
+	c := &w.closing
+	if c.merged == nil {
+		c.merged = &timeSlice{width: w.state.width}
+	}
+	m := c.merged
+	m.clear()
+	for _, s := range parts {
+		for n := range uint32(s.groups.count()) {
+			number, added := m.place(s.groups.key(n))
+			if added {
+				w.fill(m.of(number))
+			}
+			mergeInto(m.of(number), s.of(n))
+		}
+	}
+	return m
 }
 
-// results emits a row for each group. What the rows of one call consist of lies
-// in a few blocks of memory: they are rendered and let go together.
-func (w *Window) results(s *timeSlice, groups []ranked, out *Output) {
-	window := s.span
+func mergeInto(to, from []agg.Accumulator) {
+	for i, acc := range to {
+		acc.Merge(from[i])
+	}
+}
+
+// results emits a row for each group: its key, accumulators and revision. What
+// the rows of one call consist of lies in a few blocks of memory: they are
+// rendered and let go together.
+func (w *Window) results(window Span, timing Timing, n int, out *Output, group func(i int) ([]byte, []agg.Accumulator, int64)) {
 	fields := len(w.config.Aggregates)
-	rows := make([]Result, len(groups))
-	values := make([]agg.Value, len(groups)*fields)
-	ends := make([]int, 0, len(groups))
-	size := 0
+	rows := make([]Result, n)
+	values := make([]agg.Value, n*fields)
+	ends := make([][2]int, n) // of the keys and of the row keys
+	var keys []byte
 	w.payload = w.payload[:0]
 	w.key = AppendSpan(w.key[:0], window)
-	for _, g := range groups {
-		size += len(s.groups.key(g.number))
-	}
-	keys := make([]byte, 0, size)
-	for i, g := range groups {
-		from := len(keys)
-		keys = append(keys, s.groups.key(g.number)...)
+	for i := range rows {
+		key, accumulators, revision := group(i)
 		row := &rows[i]
 		*row = Result{
-			Time: window.last(), Timing: OnTime, Revision: 1, Spanned: true, Start: window.Start, End: window.End,
-			Key: keys[from:len(keys):len(keys)], Values: values[:fields:fields],
+			Time: window.last(), Timing: timing, Revision: revision, Spanned: true, Start: window.Start, End: window.End,
+			Values: values[:fields:fields],
 		}
 		values = values[fields:]
-		row.Err = w.values(s.of(g.number), row.Values)
-		w.payload = w.identity.AppendRowKey(w.payload, row.Key, w.key)
-		ends = append(ends, len(w.payload))
+		row.Err = w.values(accumulators, row.Values)
+		w.payload = w.identity.AppendRowKey(w.payload, key, w.key)
+		if keys == nil {
+			keys = make([]byte, 0, n*(len(key)+8))
+		}
+		keys = append(keys, key...)
+		ends[i] = [2]int{len(keys), len(w.payload)}
 	}
-	text, from := string(w.payload), 0
+	text, from := string(w.payload), [2]int{}
 	for i := range rows {
-		rows[i].RowKey = text[from:ends[i]]
+		rows[i].Key = keys[from[0]:ends[i][0]:ends[i][0]]
+		rows[i].RowKey = text[from[1]:ends[i][1]]
 		from = ends[i]
-		out.Emit(&rows[i])
+		if w.keeps(&rows[i]) {
+			out.Emit(&rows[i])
+		}
 	}
+}
+
+// keeps asks the condition on results.
+func (w *Window) keeps(res *Result) bool {
+	if w.config.Having == nil {
+		return true
+	}
+	keep, err := w.config.Having(res)
+	if err != nil {
+		res.Err = errors.Join(res.Err, err)
+	}
+	return keep || err != nil
 }
 
 // values reads the aggregates of a group. Those that fail are null, the error

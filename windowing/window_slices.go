@@ -16,12 +16,40 @@ type timeSlice struct {
 	dirty        []bool   // by group: it changed since the last Save
 	changed      []uint32 // the dirty groups, and some that were handed out since
 	saved        bool     // some group of it may be in the store
+	fresh        fresh
+}
+
+// fresh is what the rows of one Process changed in a slice, for modes that revise.
+type fresh struct {
+	set    bool
+	before int      // groups that were there before
+	groups []uint32 // that changed
+	seen   []bool   // by group: it is among them
 }
 
 // of gives the accumulators of a group.
 func (s *timeSlice) of(number uint32) []agg.Accumulator {
 	from := int(number) * s.width
 	return s.accumulators[from : from+s.width : from+s.width]
+}
+
+// place gives the number of a group. A new one has room for its accumulators,
+// which the caller fills in.
+func (s *timeSlice) place(key []byte) (number uint32, added bool) {
+	number, added = s.groups.place(key)
+	if added {
+		for range s.width {
+			s.accumulators = append(s.accumulators, nil)
+		}
+	}
+	return number, added
+}
+
+// clear empties a slice that is in no table. Its memory is used again.
+func (s *timeSlice) clear() {
+	s.groups.clear()
+	clear(s.accumulators)
+	s.accumulators = s.accumulators[:0]
 }
 
 // sliceTable holds the slices that have rows. They do not overlap, so that the
@@ -33,10 +61,12 @@ type sliceTable struct {
 	dirty   []*timeSlice // those with dirty groups, and some that were dropped since
 	dropped []Span       // those whose records are to be deleted
 	groups  int          // over all slices
+	revises bool         // active is wanted
+	active  []*timeSlice // those that the rows of one Process changed
 }
 
-func newSliceTable(width int) sliceTable {
-	return sliceTable{width: width, byStart: map[watermark.Time]*timeSlice{}}
+func newSliceTable(width int, revises bool) sliceTable {
+	return sliceTable{width: width, byStart: map[watermark.Time]*timeSlice{}, revises: revises}
 }
 
 // open gives the slice of a span, a new one where there is none. The caller puts
@@ -55,11 +85,8 @@ func (t *sliceTable) open(span Span) *timeSlice {
 // place gives the number of a group. A new one has room for its accumulators,
 // which the caller fills in.
 func (t *sliceTable) place(s *timeSlice, key []byte) (number uint32, added bool) {
-	number, added = s.groups.place(key)
+	number, added = s.place(key)
 	if added {
-		for range s.width {
-			s.accumulators = append(s.accumulators, nil)
-		}
 		s.dirty = append(s.dirty, false)
 		t.groups++
 	}
@@ -78,11 +105,42 @@ func (t *sliceTable) touch(s *timeSlice, number uint32) {
 	s.changed = append(s.changed, number)
 }
 
-// drop forgets the n oldest slices. Their groups are handed out and no longer
-// counted.
+// freshen notes that the rows of this Process changed a group, or added it.
+func (t *sliceTable) freshen(s *timeSlice, number uint32, added bool) {
+	f := &s.fresh
+	if !f.set {
+		f.set, f.before = true, s.groups.count()
+		if added {
+			f.before--
+		}
+		t.active = append(t.active, s)
+	}
+	for len(f.seen) < s.groups.count() {
+		f.seen = append(f.seen, false)
+	}
+	if !f.seen[number] {
+		f.seen[number] = true
+		f.groups = append(f.groups, number)
+	}
+}
+
+// settle ends a Process: nothing is fresh any more.
+func (t *sliceTable) settle() {
+	for _, s := range t.active {
+		for _, number := range s.fresh.groups {
+			s.fresh.seen[number] = false
+		}
+		s.fresh.set, s.fresh.groups = false, s.fresh.groups[:0]
+	}
+	clear(t.active)
+	t.active = t.active[:0]
+}
+
+// drop forgets the n oldest slices.
 func (t *sliceTable) drop(n int) {
 	for _, s := range t.ordered[:n] {
 		delete(t.byStart, s.span.Start)
+		t.groups -= s.groups.count()
 		s.changed = nil
 		if s.saved {
 			t.dropped = append(t.dropped, s.span)

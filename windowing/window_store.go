@@ -11,38 +11,50 @@ import (
 
 // The records of a window operator.
 //
-//	p                          progress: the close that was reached, and the cursor
-//	g <end> <start> <group>    the accumulators of a group, in the order of their names
+//	p                          progress: the close that was reached, the last window
+//	                           that was handed out, and the cursor
+//	g <end> <start> <group>    a group of a slice: its accumulators, in the order of their names
+//	r <end> <start> <group>    a group of a window: its last revision, and whether the next is due
 //
 // Instants are order-preserving, the group is canonical and ends the key: what a
-// slice holds is one range, and slices stand in the order in which they close.
+// slice or window holds is one range, and they stand in the order in which they
+// close.
 const (
 	progressTable = 'p'
 	groupTable    = 'g'
+	revisionTag   = 'r'
 	windowVersion = 1
+	// Version 1 of the progress did not name the last window: what was handed out
+	// was gone.
+	progressVersion = 2
 )
 
 // Save writes the groups that changed, deletes the slices that are through and
 // notes how far Advance came.
 func (w *Window) Save(out kv.Writer) {
-	for _, span := range w.state.dropped {
-		from := appendSliceKey(w.key[:0], span)
-		out.Delete(from, kv.PrefixEnd(from))
-	}
+	w.deleteSpans(out, groupTable, w.state.dropped)
 	w.state.dropped = w.state.dropped[:0]
 	for _, s := range w.state.dirty {
 		w.saveSlice(out, s)
 	}
 	clear(w.state.dirty)
 	w.state.dirty = w.state.dirty[:0]
+	w.saveRevisions(out)
 	if w.progress {
-		out.Put([]byte{progressTable}, w.framed(w.appendProgress(w.payload[:0])))
+		out.Put([]byte{progressTable}, w.framed(progressVersion, w.appendProgress(w.payload[:0])))
 		w.progress = false
 	}
 }
 
+func (w *Window) deleteSpans(out kv.Writer, table byte, spans []Span) {
+	for _, span := range spans {
+		from := appendSpanKey(w.key[:0], table, span)
+		out.Delete(from, kv.PrefixEnd(from))
+	}
+}
+
 func (w *Window) saveSlice(out kv.Writer, s *timeSlice) {
-	w.key = appendSliceKey(w.key[:0], s.span)
+	w.key = appendSpanKey(w.key[:0], groupTable, s.span)
 	prefix := len(w.key)
 	for _, number := range s.changed {
 		if !s.dirty[number] {
@@ -53,32 +65,42 @@ func (w *Window) saveSlice(out kv.Writer, s *timeSlice) {
 			payload = acc.Append(payload)
 		}
 		w.key = append(w.key[:prefix], s.groups.key(number)...)
-		out.Put(w.key, w.framed(payload))
+		out.Put(w.key, w.framed(windowVersion, payload))
 		s.dirty[number], s.saved = false, true
 	}
 	s.changed = s.changed[:0]
 }
 
 // framed makes a record of a payload, both in memory that is used again.
-func (w *Window) framed(payload []byte) []byte {
+func (w *Window) framed(version byte, payload []byte) []byte {
 	w.payload = payload
-	w.record = kv.AppendRecord(w.record[:0], windowVersion, payload)
+	w.record = kv.AppendRecord(w.record[:0], version, payload)
 	return w.record
 }
 
-func appendSliceKey(b []byte, s Span) []byte {
-	return kv.AppendTime(kv.AppendTime(append(b, groupTable), s.End), s.Start)
+func appendSpanKey(b []byte, table byte, s Span) []byte {
+	return kv.AppendTime(kv.AppendTime(append(b, table), s.End), s.Start)
 }
 
 func (w *Window) appendProgress(b []byte) []byte {
 	b = kv.AppendVarint(b, int64(w.reached))
+	b = appendSpan(b, w.emitted)
 	b = kv.AppendBool(b, w.cursor.set)
 	if w.cursor.set {
-		b = kv.AppendVarint(b, int64(w.cursor.span.End))
-		b = kv.AppendVarint(b, int64(w.cursor.span.Start))
+		b = appendSpan(b, w.cursor.span)
 		b = kv.AppendBlob(b, w.cursor.group)
 	}
 	return b
+}
+
+func appendSpan(b []byte, s Span) []byte {
+	return kv.AppendVarint(kv.AppendVarint(b, int64(s.End)), int64(s.Start))
+}
+
+func readSpan(d *kv.Decoder) (s Span) {
+	s.End = watermark.Time(d.Varint())
+	s.Start = watermark.Time(d.Varint())
+	return s
 }
 
 // Load reads what Save wrote. The error names the record and wraps
@@ -93,9 +115,16 @@ func (w *Window) Load(r kv.Reader) error {
 			return fmt.Errorf("record of the progress: %w", err)
 		}
 	}
-	from := []byte{groupTable}
+	if err := scanTable(r, groupTable, w.loadGroup); err != nil {
+		return err
+	}
+	return scanTable(r, revisionTag, w.loadRevision)
+}
+
+func scanTable(r kv.Reader, table byte, load func(key, value []byte) error) error {
+	from := []byte{table}
 	return r.Scan(from, kv.PrefixEnd(from), func(key, value []byte) error {
-		if err := w.loadGroup(key, value); err != nil {
+		if err := load(key, value); err != nil {
 			return fmt.Errorf("record %.80q: %w", key, err)
 		}
 		return nil
@@ -103,26 +132,35 @@ func (w *Window) Load(r kv.Reader) error {
 }
 
 func (w *Window) loadProgress(data []byte) error {
-	d, err := openWindowRecord(data)
+	version, payload, err := kv.Record(data)
 	if err != nil {
 		return err
 	}
+	if version < 1 || version > progressVersion {
+		return unknownVersion(version, progressVersion)
+	}
+	d := kv.NewDecoder(payload)
 	w.reached = watermark.Time(d.Varint())
+	if version > 1 {
+		w.emitted = readSpan(d)
+	}
 	if w.cursor.set = d.Bool(); w.cursor.set {
-		w.cursor.span.End = watermark.Time(d.Varint())
-		w.cursor.span.Start = watermark.Time(d.Varint())
+		w.cursor.span = readSpan(d)
 		w.cursor.group = bytes.Clone(d.Bytes())
 	}
 	return d.Done()
 }
 
-// loadGroup restores one group, unless it was handed out before the restart.
+// loadGroup restores one group of a slice.
 func (w *Window) loadGroup(key, value []byte) error {
 	span, name, err := splitGroupKey(key)
 	if err != nil {
 		return err
 	}
-	if err := w.checkGroup(span, name); err != nil {
+	if !w.isSlice(span) {
+		return fmt.Errorf("%s to %s is not a slice of these windows: %w", span.Start, span.End, kv.ErrCorrupt)
+	}
+	if err := w.checkGroup(name); err != nil {
 		return err
 	}
 	accumulators, err := w.decode(value)
@@ -131,9 +169,6 @@ func (w *Window) loadGroup(key, value []byte) error {
 	}
 	s := w.state.open(span)
 	s.saved = true
-	if w.cursor.set && span == w.cursor.span && bytes.Compare(name, w.cursor.group) <= 0 {
-		return nil
-	}
 	number, _ := w.state.place(s, name)
 	copy(s.of(number), accumulators)
 	return nil
@@ -156,11 +191,28 @@ func (w *Window) decode(value []byte) ([]agg.Accumulator, error) {
 	return accumulators, kv.NewDecoder(rest).Done()
 }
 
-// checkGroup says whether the record can be one of this operator.
-func (w *Window) checkGroup(span Span, name []byte) error {
-	if span.Start < watermark.Min || span.Start > watermark.Max || w.config.Assigner.Slice(span.Start) != span {
-		return fmt.Errorf("%s to %s is not a slice of these windows: %w", span.Start, span.End, kv.ErrCorrupt)
+func (w *Window) isSlice(s Span) bool {
+	return s.Start >= watermark.Min && s.Start <= watermark.Max && w.config.Assigner.Slice(s.Start) == s
+}
+
+// isWindow looks for a window among those of its first slice that end when it
+// does: more than one where they are cut at the end of time.
+func (w *Window) isWindow(s Span) bool {
+	if s.Start < watermark.Min || s.Start >= s.End {
+		return false
 	}
+	first, after := w.config.Assigner.Slice(s.Start), endedBy(s.End-1)
+	for {
+		window, ok := w.config.Assigner.Next(first, after)
+		if !ok || window.End != s.End || window == s {
+			return window == s
+		}
+		after = window
+	}
+}
+
+// checkGroup says whether the key can be one of this operator.
+func (w *Window) checkGroup(name []byte) error {
 	values := 0
 	for ; len(name) > 0; values++ {
 		var err error
@@ -188,7 +240,11 @@ func openWindowRecord(data []byte) (*kv.Decoder, error) {
 		return nil, err
 	}
 	if version != windowVersion {
-		return nil, fmt.Errorf("version %d, this build reads %d: %w", version, windowVersion, kv.ErrCorrupt)
+		return nil, unknownVersion(version, windowVersion)
 	}
 	return kv.NewDecoder(payload), nil
+}
+
+func unknownVersion(version, ours byte) error {
+	return fmt.Errorf("version %d, this build reads %d: %w", version, ours, kv.ErrCorrupt)
 }

@@ -59,11 +59,11 @@ func TestWindowLoadDamaged(t *testing.T) {
 			requireDamaged(t, load(replaced(all, key, key, value[:i])))
 		}
 		requireDamaged(t, load(replaced(all, key, key, append(bytes.Clone(value), 0))))
-		_, payload, err := kv.Record(value)
+		version, payload, err := kv.Record(value)
 		require.NoError(t, err)
-		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, windowVersion+1, payload))))
-		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, windowVersion, append(bytes.Clone(payload), 0)))))
-		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, windowVersion, payload[:len(payload)-1]))))
+		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, progressVersion+1, payload))))
+		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, version, append(bytes.Clone(payload), 0)))))
+		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, version, payload[:len(payload)-1]))))
 		if key[0] != groupTable {
 			continue
 		}
