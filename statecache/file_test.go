@@ -1,6 +1,7 @@
 package statecache
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -233,6 +234,36 @@ func TestEmptyFileIsNew(t *testing.T) {
 	path = filepath.Join(t.TempDir(), "state.db")
 	other(t, path, &bolt.Options{}, func(*bolt.Tx) error { return nil })
 	put(t, lease(t, open(t, path, Options{}), "a"), "k", "v")
+}
+
+// TestInterruptedCreation: bbolt writes four pages when it makes a file. Any
+// part of them, or zeros in their place, is a file that never held anything.
+func TestInterruptedCreation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db, err := bolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	size := os.Getpagesize()
+	require.Len(t, whole, 4*size)
+	for _, data := range [][]byte{
+		whole[:80], whole[:size], whole[:size+80], whole[:3*size], make([]byte, 80), make([]byte, 4*size),
+		append(bytes.Clone(whole[:size]), make([]byte, 3*size)...), append(bytes.Clone(whole[:3*size]), make([]byte, size)...),
+	} {
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		f, err := Open(path, Options{})
+		require.NoError(t, err)
+		s, err := f.Lease("a")
+		require.NoError(t, err)
+		put(t, s, "k", "v")
+		require.NoError(t, s.Close())
+		require.NoError(t, f.Close())
+	}
+	// Zeros in the place of a file that was in use are damage.
+	require.NoError(t, os.WriteFile(path, make([]byte, 8*size), 0o600))
+	_, err = Open(path, Options{})
+	require.ErrorIs(t, err, ErrForeign)
 }
 
 // TestOtherPageSize: a file that was made on a machine with larger pages.

@@ -1,6 +1,7 @@
 package statecache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -51,8 +52,9 @@ type page struct {
 	overflow uint32
 }
 
-// precheck reads what bbolt will trust. An empty file is new and fine. The
-// error wraps ErrForeign, or is a *DamageError; the file is only read.
+// precheck reads what bbolt will trust. An empty file is new and fine, and one
+// whose creation was cut off is made so. Else the file is only read, and the
+// error wraps ErrForeign or is a *DamageError.
 func precheck(f *os.File, path string) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -66,6 +68,8 @@ func precheck(f *os.File, path string) error {
 	switch {
 	case err == nil:
 		return nil
+	case unborn(f, info.Size()):
+		return f.Truncate(0)
 	case errors.As(err, &why):
 		return fmt.Errorf("%w: %q (%d bytes) %w. Give another path, or move it away", ErrForeign, path, info.Size(), why)
 	}
@@ -76,6 +80,22 @@ func precheck(f *os.File, path string) error {
 type foreign string
 
 func (f foreign) Error() string { return string(f) }
+
+// unborn says whether bbolt was interrupted while it made the file, by a kill,
+// a power failure or a full disk, so that it never held anything: its four
+// pages are zeros, or begin with the meta of transaction 0, which the first
+// commit would have replaced.
+func unborn(f *os.File, size int64) bool {
+	if m, err := readMeta(f, 0); err == nil {
+		return m.txid == 0
+	}
+	if size < pageHeader || size > 4*int64(os.Getpagesize()) {
+		return false
+	}
+	data := make([]byte, size)
+	_, err := f.ReadAt(data, 0)
+	return err == nil && len(bytes.Trim(data, "\x00")) == 0
+}
 
 // readMetas reads both metas and returns the current one. Both must be good:
 // a meta page is written whole, so a broken one is damage, and to fall back to
