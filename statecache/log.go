@@ -44,7 +44,8 @@ func (g *generation) enter(record []byte) error {
 		return err
 	}
 	g.bytes += len(record)
-	return g.table.apply(batch)
+	g.table.apply(batch)
+	return nil
 }
 
 func (g *generation) bucket() []byte {
@@ -133,9 +134,15 @@ func (s *Space) load() error {
 			if err := replay(b, st.frozen, st.active.first); err != nil {
 				return err
 			}
+			if err := st.frozen.table.order(); err != nil {
+				return err
+			}
 			st.work = st.frozen.table.items()
 		}
-		return replay(b, st.active, st.next)
+		if err := replay(b, st.active, st.next); err != nil {
+			return err
+		}
+		return st.active.table.order()
 	})
 }
 
@@ -218,6 +225,9 @@ func (s *Space) write(tx *bolt.Tx, record []byte) (spaceState, error) {
 		return n, fmt.Errorf("the file has %d commits of state %q, memory %d: %w", disk.next, s.name, n.next, kv.ErrCorrupt)
 	}
 	if n.frozen == nil && n.active.bytes >= s.opts.GenerationBytes {
+		if err := n.active.table.order(); err != nil {
+			return n, err
+		}
 		n.frozen, n.pos, n.work = n.active, "", n.active.table.items()
 		n.active = &generation{id: n.frozen.id + 1, first: n.next}
 	}

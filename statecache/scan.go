@@ -18,7 +18,11 @@ type merge struct {
 
 // scan visits what is visible in [from, to) in order.
 func (s *Space) scan(from, to []byte, visit func(key, value []byte) error) error {
-	m := merge{tables: s.tables(), base: s.scanBase(from, to), end: text(to)}
+	tables, err := s.tables()
+	if err != nil {
+		return err
+	}
+	m := merge{tables: tables, base: s.scanBase(from, to), end: text(to)}
 	for _, t := range m.tables {
 		m.cursors = append(m.cursors, t.puts.Seek(text(from)))
 	}

@@ -11,8 +11,8 @@ import (
 
 // DefaultGenerationBytes is the size of the log at which it begins to fold
 // into the base. The log of a Space takes up to twice this in memory, plus
-// about as much again for its index where values are small.
-const DefaultGenerationBytes = 8 << 20
+// about as much again for its index while it folds and after a read.
+const DefaultGenerationBytes = 32 << 20
 
 // Space is the state under one name in a File: a kv.Store for one owner.
 //
@@ -114,7 +114,11 @@ func (s *Space) Get(key []byte) (value []byte, err error) {
 		return nil, err
 	}
 	defer s.users.Add(-1)
-	for _, t := range s.tables() {
+	tables, err := s.tables()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tables {
 		if v := t.puts.At(text(key)); v != nil {
 			return clone(*v), nil
 		}
@@ -182,7 +186,7 @@ func (s *Space) Close() error {
 // Stats says how a Space is doing; for metrics.
 type Stats struct {
 	LogBytes int  // of both generations, in memory and on disk
-	LogKeys  int  // keys and deleted ranges in memory
+	LogKeys  int  // keys and deleted ranges of the log, as far as they were ordered
 	Folding  bool // a frozen generation is on its way into the base
 }
 
@@ -214,12 +218,15 @@ func (s *Space) enter() error {
 	}
 }
 
-// tables are the layers in memory, newest first.
-func (s *Space) tables() (tables []*table) {
+// tables are the layers in memory, newest first, in order.
+func (s *Space) tables() (tables []*table, err error) {
 	for _, g := range s.state.generations() {
+		if err := g.table.order(); err != nil {
+			return nil, err
+		}
 		tables = append(tables, &g.table)
 	}
-	return tables
+	return tables, nil
 }
 
 // viewBase reads the base; where there is none, read does not run.

@@ -1,6 +1,8 @@
 package statecache
 
 import (
+	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/connect-windowed/connect-windowed/statecache/internal/ordered"
@@ -10,6 +12,11 @@ import (
 // table is what a generation of the log says, in key order. Keys and values
 // are spans of the log records, which it keeps; nothing is copied.
 //
+// Nothing that runs reads back what it wrote, so records are only put aside when
+// they come. They are ordered when somebody asks: at the next read, and when the
+// generation is frozen, where a key that was written again and again is ordered
+// once.
+//
 // An entry of puts is newer than every range of deleted that holds it: a
 // delete removes the puts in its range, and a later put does not cut the
 // range. So a key found in puts has its value, else one inside a deleted range
@@ -17,20 +24,96 @@ import (
 type table struct {
 	puts    ordered.Map[[]byte]
 	deleted ranges
+
+	mu    sync.Mutex // protects aside, and its way into puts and deleted: reads may overlap
+	aside [][]byte   // batches not ordered yet, oldest first
 }
 
-// apply enters the operations of a batch record, which must not change any
-// more.
-func (t *table) apply(batch []byte) error {
-	return kv.ReadBatch(batch,
-		func(key, value []byte) { t.puts.Set(text(key), value) },
-		func(from, to []byte) {
-			t.puts.DeleteRange(text(from), text(to))
-			t.deleted.add(text(from), text(to))
-		})
+// apply takes up the operations of a batch, which must not change any more.
+func (t *table) apply(batch []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.aside = append(t.aside, batch)
 }
 
-// items is the work that folding the table takes, roughly.
+// order makes puts and deleted say what was applied. The caller looks at them
+// only after it.
+func (t *table) order() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.aside) == 0 {
+		return nil
+	}
+	var f fresh
+	if err := f.read(t.aside); err != nil {
+		return err
+	}
+	t.aside = nil
+	for _, r := range f.deleted {
+		t.puts.DeleteRange(r.from, r.to)
+		t.deleted.add(r.from, r.to)
+	}
+	for _, key := range f.sorted() {
+		t.puts.Set(key, f.puts[key].value)
+	}
+	return nil
+}
+
+// fresh is what batches say together that nothing has ordered yet.
+type fresh struct {
+	puts    map[string]freshPut
+	deleted []freshRange
+	ops     int
+}
+
+type freshPut struct {
+	value []byte
+	op    int // number of the operation
+}
+
+type freshRange struct {
+	from, to string
+	op       int
+}
+
+func (f *fresh) read(batches [][]byte) error {
+	f.puts = map[string]freshPut{}
+	for _, batch := range batches {
+		err := kv.ReadBatch(batch,
+			func(key, value []byte) {
+				f.ops++
+				f.puts[text(key)] = freshPut{value, f.ops}
+			},
+			func(from, to []byte) {
+				f.ops++
+				f.deleted = append(f.deleted, freshRange{text(from), text(to), f.ops})
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sorted gives the keys that no later delete took, in order.
+func (f *fresh) sorted() []string {
+	keys := make([]string, 0, len(f.puts))
+	for key := range f.puts {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, r := range f.deleted {
+		i, _ := slices.BinarySearch(keys, r.from)
+		for ; i < len(keys) && before(keys[i], r.to); i++ {
+			if p, ok := f.puts[keys[i]]; ok && p.op < r.op {
+				delete(f.puts, keys[i])
+			}
+		}
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { _, ok := f.puts[key]; return !ok })
+}
+
+// items is the work that folding the table takes, roughly. It wants order first.
 func (t *table) items() int { return t.puts.Len() + t.deleted.m.Len() }
 
 // ranges is a set of disjoint half-open ranges, from -> to; an empty to means

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // The operations of a batch. The numbers are on disk: never reuse one.
@@ -45,6 +46,9 @@ func (b *Batch) Delete(from, to []byte) {
 		b.data = AppendBlob(b.data, to)
 	}
 }
+
+// Grow makes room for n bytes more, where the caller knows how large it gets.
+func (b *Batch) Grow(n int) { b.data = slices.Grow(b.data, n) }
 
 // Len is the number of operations.
 func (b *Batch) Len() int { return b.ops }
