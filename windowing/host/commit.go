@@ -68,6 +68,7 @@ func (o *owner) buildWhole() *writeSet {
 	ws := &writeSet{pending: o.applied}
 	o.applied, o.parted = pending{}, false
 	w := &ws.batch
+	w.Grow(o.sized)
 	if !o.flushBegun() {
 		o.chain.Save(kv.SubWriter(w, chainPrefix))
 		o.positions.save(kv.SubWriter(w, positionPrefix))
@@ -79,6 +80,7 @@ func (o *owner) buildWhole() *writeSet {
 	} else {
 		ws.outs = o.outbox.save(kv.SubWriter(w, outboxPrefix))
 	}
+	o.sized = w.Size() + w.Size()/8 // neighbours are of a size
 	return ws
 }
 
