@@ -47,6 +47,7 @@ type Chain struct {
 	tally    []Tally
 
 	open  bool // a step is under way
+	half  bool // and rows of it are between the stages
 	front int  // the stages before it have advanced in this step
 	at    int  // the stage about to run
 	rows  []Row
@@ -151,7 +152,7 @@ func (c *Chain) begin(rows []Row, now watermark.Clock, flush bool) {
 	if c.open {
 		panic("windowing: a step is under way")
 	}
-	c.open, c.front, c.at, c.rows = true, 0, 0, rows
+	c.open, c.half, c.front, c.at, c.rows = true, true, 0, 0, rows
 	c.clock, c.flush, c.tick, c.close = now, flush, false, watermark.Unset
 	late := watermark.Unset
 	for i := range c.stages {
@@ -174,13 +175,18 @@ func (c *Chain) begin(rows []Row, now watermark.Clock, flush bool) {
 // Open says that a step is under way, after Load too: then Run goes on with it.
 func (c *Chain) Open() bool { return c.open }
 
+// Whole says that the state may be saved: between two steps and after More. With
+// rows between the stages it is half done.
+func (c *Chain) Whole() bool { return !c.half }
+
 // Run goes on with the step until it is done, a part of it is complete or a
 // foreign stage has to be called.
 func (c *Chain) Run() Signal {
+	c.half = true
 	for {
 		if c.at == len(c.stages) {
 			c.exit = append(c.exit, c.rows...)
-			c.rows = nil
+			c.rows, c.half = nil, false
 			if c.front == len(c.stages) {
 				c.open = false
 				return Done

@@ -23,11 +23,13 @@ const (
 	chainVersion     = 1
 )
 
-// Save writes what changed since the last Save. Between two steps and after More
-// the state is whole; while a foreign stage is called it is not.
+// Save writes what changed since the last Save. The state must be Whole.
 func (c *Chain) Save(w kv.Writer) {
 	if c.flush {
 		panic("windowing: a flushed chain is spent")
+	}
+	if c.half {
+		panic("windowing: the step is half done")
 	}
 	w.Put([]byte(stepKey), kv.AppendRecord(nil, chainVersion, c.appendStep(nil)))
 	for i := range c.stages {

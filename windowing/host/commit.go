@@ -35,8 +35,7 @@ func (o *owner) startCommit() {
 	if o.flight != nil || o.faulted {
 		return
 	}
-	whole := o.foreign == nil
-	if whole && o.applied.dirty && (o.parted || len(o.mailbox) == 0 || o.applied.rows >= o.limits.CommitRows) {
+	if o.chain.Whole() && o.applied.dirty && (o.parted || len(o.mailbox) == 0 || o.inbox() == nil) {
 		o.send(o.buildWhole())
 		return
 	}
@@ -188,7 +187,7 @@ func (o *owner) shutdown() {
 	for o.drain(timeout) {
 	}
 	o.await(timeout)
-	if o.flight == nil && o.foreign == nil && !o.faulted {
+	if o.flight == nil && o.chain.Whole() && !o.faulted {
 		if o.applied.dirty || o.outbox != nil && len(o.outbox.settled) > 0 {
 			o.send(o.buildWhole())
 			o.await(timeout)

@@ -79,7 +79,7 @@ func (o *owner) unseen(b *Batch) ([]windowing.Row, error) {
 
 // work goes on with the step under way as far as it can.
 func (o *owner) work() {
-	for o.chain.Open() && o.foreign == nil && !o.faulted && o.roomForPart() {
+	for o.chain.Open() && o.foreign == nil && !o.faulted && (!o.chain.Whole() || o.roomForPart()) {
 		switch o.chain.Run() {
 		case windowing.Call:
 			o.callForeign()
