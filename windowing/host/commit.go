@@ -187,6 +187,7 @@ func (o *owner) shutdown() {
 	for o.drain(timeout) {
 	}
 	o.await(timeout)
+	o.settleAll()
 	if o.flight == nil && o.chain.Whole() && !o.faulted {
 		if o.applied.dirty || o.outbox != nil && len(o.outbox.settled) > 0 {
 			o.send(o.buildWhole())
@@ -199,6 +200,18 @@ func (o *owner) shutdown() {
 		acks := o.acks
 		o.acks = nil
 		o.ackable <- acks
+	}
+}
+
+// settleAll takes what was settled before the stop.
+func (o *owner) settleAll() {
+	for {
+		select {
+		case s := <-o.settles:
+			o.settle(s)
+		default:
+			return
+		}
 	}
 }
 

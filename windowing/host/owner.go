@@ -41,7 +41,7 @@ type owner struct {
 	foreign chan foreignResult // nil unless a foreign processor runs
 	applied pending            // since the last write set
 	flight  *writeSet          // with the committer
-	sized   int       // what the next write set is expected to take
+	sized   int                // what the next write set is expected to take
 	commits chan *writeSet
 	results chan result
 	lazy    time.Time // when settled rows alone are worth a commit

@@ -55,3 +55,22 @@ func TestNoSpinWithSettledRows(t *testing.T) {
 		})
 	}
 }
+
+// What was settled before Close is known to be delivered by the next run.
+func TestCloseSeesSettledRows(t *testing.T) {
+	r := newRig(t, passes, func(c *Config) { c.Limits.BatchRows = 1 }).open()
+	var notes []*note
+	for i := range int64(40) {
+		notes = append(notes, at(i, "a"))
+	}
+	r.wait(r.offer(events(0, notes...)), "the commit")
+	var deliveries []*Delivery
+	for range notes {
+		deliveries = append(deliveries, r.next())
+	}
+	for _, d := range deliveries {
+		d.Settle(nil)
+	}
+	r.close()
+	require.Zero(t, r.disk.keys(t, outboxPrefix))
+}
