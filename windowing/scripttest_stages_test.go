@@ -65,9 +65,13 @@ func makeWatermark(t *testing.T, c command, st *windowing.Stage) {
 	st.Binding = &watermarkBinding{config: &w.Config}
 }
 
-// makeTumbling takes size=, offset=, late=, group_by=a,b and every aggregate as
-// name=function(...).
+// makeTumbling takes size=, offset=, timezone=, late=, group_by=a,b and every
+// aggregate as name=function(...).
 func makeTumbling(t *testing.T, c command, st *windowing.Stage) {
+	if calendar := scriptCalendar(t, c, c.get("size", "")); calendar != nil {
+		makeWindow(t, c, st, calendar)
+		return
+	}
 	grid, err := windowing.NewTumbling(scriptDuration(t, c.get("size", "")), scriptDuration(t, c.get("offset", "0s")))
 	require.NoError(t, err)
 	makeWindow(t, c, st, grid)
@@ -75,9 +79,29 @@ func makeTumbling(t *testing.T, c command, st *windowing.Stage) {
 
 // makeSliding takes slide= too.
 func makeSliding(t *testing.T, c command, st *windowing.Stage) {
+	if calendar := scriptCalendar(t, c, c.get("slide", "")); calendar != nil {
+		makeWindow(t, c, st, calendar)
+		return
+	}
 	grid, err := windowing.NewSliding(scriptDuration(t, c.get("size", "")), scriptDuration(t, c.get("slide", "")), scriptDuration(t, c.get("offset", "0s")))
 	require.NoError(t, err)
 	makeWindow(t, c, st, grid)
+}
+
+// scriptCalendar gives a grid where the size is one of the calendar.
+func scriptCalendar(t *testing.T, c command, slide string) windowing.Assigner {
+	size, ok, err := windowing.ParseCalendarSize(c.get("size", ""))
+	require.NoError(t, err)
+	if !ok {
+		return nil
+	}
+	hop, _, err := windowing.ParseCalendarSize(slide)
+	require.NoError(t, err)
+	zone, err := time.LoadLocation(c.get("timezone", "UTC"))
+	require.NoError(t, err)
+	grid, err := windowing.NewCalendar(size, hop, scriptDuration(t, c.get("offset", "0s")), zone)
+	require.NoError(t, err)
+	return grid
 }
 
 // makeCumulative takes size=, step= and offset=.
