@@ -44,7 +44,7 @@ func playGolden(t *testing.T, run machine.Run) {
 		for _, encoding := range drive.Encodings() {
 			for _, late := range []string{"", "pass"} {
 				play := drive.Play{Run: run, Form: form, Encoding: encoding, Durable: late == "", Late: late}
-				t.Run(play.Name(), func(t *testing.T) {
+				t.Run(play.Form.Name+"/"+play.Name(), func(t *testing.T) {
 					out := play.Start(t)
 					checkPlay(t, play, out)
 					checkGolden(t, play, out)

@@ -151,7 +151,7 @@ func TestSameCutSameRows(t *testing.T) {
 			if play.Durable {
 				play.Run = interrupted(run, rnd)
 			}
-			t.Log(play.Name())
+			t.Log(play.Form.Name, play.Name())
 			out := play.Start(t)
 			checkPlay(t, play, out)
 			checkGolden(t, play, out)
@@ -188,7 +188,7 @@ func TestAnyCutSameFinals(t *testing.T) {
 				run.Expected, run.Times, run.Watermarks = want.Expected, false, nil
 				require.Zero(t, *run.Late)
 				play := drive.Play{Run: run, Form: drive.Forms()[(int(seed)+n)%len(drive.Forms())], Encoding: drive.Encodings()[n], Durable: n == 0}
-				t.Log(play.Name())
+				t.Log(play.Form.Name, play.Name())
 				checkPlay(t, play, play.Start(t))
 			}
 		})

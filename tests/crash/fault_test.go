@@ -84,7 +84,7 @@ func TestFileChanged(t *testing.T) {
 				}
 				t.Run(strings.Join([]string{form, name, which}, "/"), func(t *testing.T) {
 					t.Parallel()
-					s := lines(t, form, "lines_batch", orders(seed(t), 300, 1), 0)
+					s := lines(t, form, "lines_batch: {}", orders(seed(t), 300, 1))
 					s.finish(t)
 					s.verify(t)
 					text, err := os.ReadFile(s.file(i))
@@ -111,7 +111,7 @@ func TestFileGrownOrGone(t *testing.T) {
 	for _, form := range []string{inputHost, processorHost} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			s := lines(t, form, "lines_batch", orders(seed(t), 400, 1), 0)
+			s := lines(t, form, "lines_batch: {}", orders(seed(t), 400, 1))
 			events := s.shape.Events()[0]
 			half, part := len(events)/2, len(events)/2+70
 			writeLines(t, s.file(1), events[half:part])
@@ -137,7 +137,7 @@ func TestFileGrownOrGone(t *testing.T) {
 // A kill while the process faults changes nothing: the next life reports again.
 func TestKilledWhileFaulting(t *testing.T) {
 	t.Parallel()
-	s := lines(t, inputHost, "lines_batch", orders(seed(t), 300, 1), 0)
+	s := lines(t, inputHost, "lines_batch: {}", orders(seed(t), 300, 1))
 	s.finish(t)
 	text, err := os.ReadFile(s.file(0))
 	require.NoError(t, err)

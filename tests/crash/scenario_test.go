@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,6 @@ type scenario struct {
 	dir    string
 	shape  random.Shape
 	source string // the input, as YAML
-	files  bool   // the input is files
 	form   string
 	pos    string // position: of the host, "" for its default
 	refuse float64
@@ -55,14 +55,14 @@ func sourceOf(dir string, shape random.Shape, pause time.Duration) string {
 }
 
 // lines is a scenario whose source is two files that are read from the start each
-// time, slowed down a little.
-func lines(t testing.TB, form, scanner string, shape random.Shape, pause time.Duration) *scenario {
-	s := &scenario{dir: t.TempDir(), form: form, shape: shape, files: true, pos: "ordinal"}
+// time.
+func lines(t testing.TB, form, scanner string, shape random.Shape) *scenario {
+	s := &scenario{dir: t.TempDir(), form: form, shape: shape, pos: "ordinal"}
 	events := shape.Events()[0]
 	half := len(events) / 2
 	writeLines(t, s.file(0), events[:half])
 	writeLines(t, s.file(1), events[half:])
-	s.source = fmt.Sprintf("file: { paths: [ %q, %q ], scanner: { %s: {} } }\n%%sprocessors: [ { sleep: { duration: %s } } ]", s.file(0), s.file(1), scanner, pause)
+	s.source = fmt.Sprintf("file: { paths: [ %q, %q ], scanner: { %s } }", s.file(0), s.file(1), scanner)
 	return s
 }
 
@@ -93,23 +93,17 @@ func (s *scenario) config() string {
 		pos = "position: " + s.pos
 		own = ", " + pos
 	}
-	source := func(indent string) string {
-		if s.files {
-			return fmt.Sprintf(s.source, indent)
-		}
-		return s.source
-	}
 	var text string
 	switch s.form {
 	case inputHost:
-		text = "input:\n  windowed:\n    state: state\n    " + pos + "\n    input:\n      " + source("      ") +
+		text = "input:\n  windowed:\n    state: state\n    " + pos + "\n    input:\n      " + s.source +
 			"\n    processors:\n      - " + fmt.Sprintf(mark, "") + "\n      - " + fmt.Sprintf(window, "")
 	case processorHost:
-		text = "input:\n  " + source("  ") + "\npipeline:\n  threads: 1\n  processors:\n    - windowed:\n        state: state\n        " + pos +
+		text = "input:\n  " + s.source + "\npipeline:\n  threads: 1\n  processors:\n    - windowed:\n        state: state\n        " + pos +
 			"\n        processors:\n          - " + fmt.Sprintf(mark, "") + "\n          - " + fmt.Sprintf(window, "")
 	case standalone:
 		own = "state: state" + own + ", "
-		text = "input:\n  " + source("  ") + "\npipeline:\n  threads: 1\n  processors:\n    - " + fmt.Sprintf(mark, own) + "\n    - " + fmt.Sprintf(window, own)
+		text = "input:\n  " + s.source + "\npipeline:\n  threads: 1\n  processors:\n    - " + fmt.Sprintf(mark, own) + "\n    - " + fmt.Sprintf(window, own)
 	}
 	return text + fmt.Sprintf(`
 output:
@@ -187,6 +181,11 @@ func (s *scenario) verify(t testing.TB) {
 		got = append(got, machine.Got{Payload: e.Payload})
 	}
 	if diff := run.Compare(got); diff != "" {
+		lines := strings.Split(diff, "\n")
+		slices.SortFunc(lines, func(a, b string) int {
+			return strings.Compare(a[strings.Index(a, "{")+1:], b[strings.Index(b, "{")+1:])
+		})
+		diff = strings.Join(lines, "\n")
 		require.Fail(t, "the union of the outputs is not the answer", "%d differences, seed %d:\n%.4000s", strings.Count(diff, "\n")+1, s.shape.Seed, diff)
 	}
 	require.Equal(t, invalid, passed, "messages passed on with an error")

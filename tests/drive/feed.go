@@ -12,13 +12,11 @@ import (
 // which sees every acknowledgement. It sends again what was refused, as Kafka
 // does, and ends naturally when told to.
 type Feed struct {
-	mu        sync.Mutex // protects the fields below
-	queue     []*Delivery
-	ended     bool
-	connected chan struct{}
-	wake      chan struct{} // closed and replaced at each change
-	opened    bool
-	closed    int
+	mu     sync.Mutex // protects the fields below
+	queue  []*Delivery
+	ended  bool
+	wake   chan struct{} // closed and replaced at each change
+	closed int
 }
 
 // Delivery is one batch on its way.
@@ -33,7 +31,7 @@ type Delivery struct {
 }
 
 func newFeed() *Feed {
-	return &Feed{connected: make(chan struct{}), wake: make(chan struct{})}
+	return &Feed{wake: make(chan struct{})}
 }
 
 // Send queues a batch. The function makes its messages anew for each delivery.
@@ -74,15 +72,7 @@ func (f *Feed) change(do func()) {
 }
 
 // Connect implements service.BatchInput.
-func (f *Feed) Connect(context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.opened {
-		f.opened = true
-		close(f.connected)
-	}
-	return nil
-}
+func (f *Feed) Connect(context.Context) error { return nil }
 
 // ReadBatch implements service.BatchInput.
 func (f *Feed) ReadBatch(ctx context.Context) (service.MessageBatch, service.AckFunc, error) {

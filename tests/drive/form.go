@@ -23,7 +23,9 @@ type Form struct {
 	// Settled forms have handed over every row of a batch when its source hears
 	// that the batch is acknowledged.
 	Settled bool
-	build   func(s Setup, feed map[string]any) map[string]any
+	// Alone: there is no host, every operator is a chain of its own.
+	Alone bool
+	build func(s Setup, feed map[string]any) map[string]any
 }
 
 // Build gives the configuration of a pipeline in this form.
@@ -56,10 +58,10 @@ var (
 		host["position"] = position(s)
 		return map[string]any{"input": feed, "pipeline": pipeline(map[string]any{"windowed": host})}
 	}}
-	Standalone = Form{Name: "operators", Settled: true, build: func(s Setup, feed map[string]any) map[string]any {
+	Standalone = Form{Name: "operators", Settled: true, Alone: true, build: func(s Setup, feed map[string]any) map[string]any {
 		return map[string]any{"input": feed, "pipeline": pipeline(alone(s)...)}
 	}}
-	StandaloneInput = Form{Name: "operators in input", Settled: true, build: func(s Setup, feed map[string]any) map[string]any {
+	StandaloneInput = Form{Name: "operators in input", Settled: true, Alone: true, build: func(s Setup, feed map[string]any) map[string]any {
 		feed["processors"] = alone(s)
 		return map[string]any{"input": feed}
 	}}

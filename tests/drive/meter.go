@@ -55,6 +55,18 @@ func (m *Meter) Sum(name string, where ...string) (sum int64, found bool) {
 	return sum, found
 }
 
+// Largest is the largest value of a metric over its labels, 0 without one.
+func (m *Meter) Largest(name string) (largest int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, value := range m.values {
+		if strings.HasPrefix(key, name+"{") {
+			largest = max(largest, value)
+		}
+	}
+	return largest
+}
+
 // All gives every metric, for messages.
 func (m *Meter) All() map[string]int64 {
 	m.mu.Lock()

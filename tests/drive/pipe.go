@@ -30,8 +30,8 @@ type Pipe struct {
 
 var lastID atomic.Int64
 
-// Start builds a pipeline and runs it until its input is connected, or gives the
-// error that ended the start. In the configuration the words of FeedConfig and
+// Start builds a pipeline and runs it until its output is connected, which is
+// constructed last, or gives the error that ended the start. In the configuration the words of FeedConfig and
 // SinkConfig stand for the input and the output of the test.
 func Start(conf func(feed, sink map[string]any) map[string]any) (*Pipe, error) {
 	id := fmt.Sprintf("pipe-%d", lastID.Add(1))
@@ -72,15 +72,15 @@ func (p *Pipe) run() error {
 		end()
 	}()
 	select {
-	case <-p.Feed.connected:
+	case <-p.Sink.ready:
 		return nil
 	case <-p.ended.Done():
 		if p.result == nil {
-			return fmt.Errorf("the stream ended before its input was connected\n%s", p.Logs)
+			return fmt.Errorf("the stream ended before its output was connected\n%s", p.Logs)
 		}
 		return p.result
 	case <-time.After(stopLimit):
-		return fmt.Errorf("the input is not connected after %s\n%s", stopLimit, p.Logs)
+		return fmt.Errorf("the output is not connected after %s\n%s", stopLimit, p.Logs)
 	}
 }
 

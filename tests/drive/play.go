@@ -34,11 +34,11 @@ func (p Play) Name() string {
 	if p.Durable {
 		state = "file"
 	}
-	late := p.Late
-	if late == "" {
-		late = "late as configured"
+	late := "late dropped"
+	if p.Late != "" {
+		late = "late: " + p.Late
 	}
-	return fmt.Sprintf("%s/%s/%s/%s", p.Form.Name, p.Encoding.Name, state, late)
+	return fmt.Sprintf("%s, %s, %s", p.Encoding.Name, state, late)
 }
 
 // Outcome is what came out of a play.
@@ -138,7 +138,7 @@ func (q *player) send(s *machine.Step) {
 	}
 	d := q.pipe.Feed.Send(func() service.MessageBatch { return q.messages(s.Batch) }, onAck)
 	if !q.wait(d.Acked()) {
-		require.Fail(q.t, "no acknowledgement", "batch %d (step %d) within %s\n%s\n%s", q.batch, q.step, waitLimit, q.pipe.Logs, stacks())
+		require.Fail(q.t, "no acknowledgement", "batch %d (step %d) within %s\n%v\n%s\n%s", q.batch, q.step, waitLimit, q.pipe.Meter.All(), q.pipe.Logs, stacks())
 	}
 	if s.KillBeforeAck {
 		q.kill(snapshot)

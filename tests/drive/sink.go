@@ -36,9 +36,11 @@ type Sink struct {
 	refuse   func(batch []Message) []int // numbers of the refused, nil: none
 	refused  int
 	wake     chan struct{}
+	opened   sync.Once
+	ready    chan struct{} // closed when the output is connected
 }
 
-func newSink() *Sink { return &Sink{wake: make(chan struct{})} }
+func newSink() *Sink { return &Sink{wake: make(chan struct{}), ready: make(chan struct{})} }
 
 // Refuse sets what decides about each batch: it gives the numbers of the messages
 // to refuse. All of them is a plain error, some are a BatchError; nil accepts.
@@ -85,7 +87,10 @@ func (s *Sink) Wait(ctx context.Context, limit time.Duration, enough func([]Mess
 }
 
 // Connect implements service.BatchOutput.
-func (s *Sink) Connect(context.Context) error { return nil }
+func (s *Sink) Connect(context.Context) error {
+	s.opened.Do(func() { close(s.ready) })
+	return nil
+}
 
 // WriteBatch implements service.BatchOutput.
 func (s *Sink) WriteBatch(_ context.Context, batch service.MessageBatch) error {
