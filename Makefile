@@ -8,7 +8,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.date=$(DATE)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Packages with goroutines of their own.
-RACE_PKGS ?= ./cmd/... ./processors/... ./statecache/... ./windowing/host/...
+RACE_PKGS ?= ./cmd/... ./processors/... ./statecache/... ./windowing/host/... ./tests/ ./tests/drive/...
 
 FUZZTIME     ?= 10s
 SOAKTIME     ?= 5m
