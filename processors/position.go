@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -42,8 +43,7 @@ func (c positionConfig) text() string {
 func positionField() *service.ConfigField {
 	return service.NewAnyField(fieldPosition).
 		Description("Where a message stands in its source, by which a redelivery is recognised: absent for the metadata `kafka_topic`, `kafka_partition` and `kafka_offset`; an object `{partition: <expression>, offset: <expression>}`; `ordinal` for inputs that start at the beginning each time (messages are counted, by the metadata `path`); or `none`.").
-		Optional().
-		LintRule(`root = if this == null { [] } else if this.type() == "object" { if this.keys().sort() != ["offset","partition"] { ["position: an object takes the fields partition and offset, each a Bloblang expression, and no others"] } else { [] } } else if ![ "ordinal", "none" ].contains(this) { ["position: " + this.format_json(no_indent: true).string() + " is not allowed: use ordinal, none, or an object of partition and offset expressions"] } else { [] }`)
+		Optional()
 }
 
 // parsePosition reads the setting.
@@ -77,18 +77,22 @@ func parsePosition(conf *service.ParsedConfig) (c positionConfig, err error) {
 	return c, fmt.Errorf("%s: an object takes the fields partition and offset, each a Bloblang expression, and no others", fieldPosition)
 }
 
-// positioner gives the positions of messages as they enter the host. One
-// goroutine uses it, unless the mode is not Ordinal.
+// positioner gives the positions of messages as they enter the host. It may be
+// used by several goroutines; ordinal positions then follow the order of calls.
 type positioner struct {
 	config    positionConfig
 	set       *expr.Set
 	partition expr.Slot
 	offset    expr.Slot
-	counts    map[string]int64 // ordinal: messages so far, by path
+
+	mu     sync.Mutex        // protects what follows: a processor may be called by several threads
+	counts map[string]*int64 // ordinal: messages so far, by path
+	path   string            // of the message before, with its count
+	count  *int64
 }
 
 func newPositioner(c positionConfig) (*positioner, error) {
-	p := &positioner{config: c, counts: map[string]int64{}}
+	p := &positioner{config: c, counts: map[string]*int64{}}
 	if c.offset == "" {
 		return p, nil
 	}
@@ -105,6 +109,10 @@ func newPositioner(c positionConfig) (*positioner, error) {
 // no position although it should.
 func (p *positioner) entries(batch service.MessageBatch) (entries []host.Entry, bytes int64, errs map[int]error) {
 	entries = make([]host.Entry, len(batch))
+	if p.config.mode == host.Ordinal {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
 	var frame expr.Frame
 	var kafka kafkaNames
 	if p.set != nil {
@@ -152,8 +160,15 @@ func emitted(m *service.Message, pos *host.Position) bool {
 
 func (p *positioner) ordinal(m *service.Message, pos *host.Position) {
 	path, _ := m.MetaGet("path")
-	pos.Partition, pos.Offset, pos.Known = path, p.counts[path], true
-	p.counts[path]++
+	if p.count == nil || p.path != path {
+		p.path, p.count = path, p.counts[path]
+		if p.count == nil {
+			p.count = new(int64)
+			p.counts[path] = p.count
+		}
+	}
+	pos.Partition, pos.Offset, pos.Known = path, *p.count, true
+	*p.count++
 }
 
 func (p *positioner) evaluated(frame *expr.Frame, i int, pos *host.Position) error {

@@ -55,7 +55,7 @@ func (p *program) extract(rows []windowing.Row) {
 	s := p.pool.Get().(*scratch)
 	s.batch, s.at = s.batch[:0], s.at[:0]
 	// Rows keep slices of these beyond the call: they are not used again.
-	s.keys, s.args = nil, nil
+	s.keys, s.args = make([]byte, 0, len(s.keys)+len(s.keys)/4), nil
 	for i := range rows {
 		if rows[i].Flag == windowing.Data {
 			s.batch = append(s.batch, rows[i].Message.(*service.Message))

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	lazyCommit     = time.Second // the longest that delivered rows wait for their removal
+	lazyCommit     = time.Second            // the longest that delivered rows wait for their removal
+	floodCommit    = 500 * time.Millisecond // the longest that applied rows wait for a commit while more arrive
 	firstRetry     = 50 * time.Millisecond
 	lastRetry      = 5 * time.Second
 	retryLogPeriod = 30 * time.Second

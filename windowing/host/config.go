@@ -60,8 +60,8 @@ const (
 type Limits struct {
 	MailboxRows  int64 // rows offered and not applied yet, default 16384
 	MailboxBytes int64 // bytes of the same, default 32 MiB
-	CommitRows   int   // rows applied before a commit starts although more wait, default 65536
-	PendingRows  int   // rows applied while a commit is under way, default 131072
+	CommitRows   int   // rows applied before a commit starts although more wait, default 262144
+	PendingRows  int   // rows applied while a commit is under way, default 524288
 	UnreadRows   int   // rows emitted that nobody read yet, default 16384
 	BatchRows    int   // rows handed over at once, default 1000
 	LogBytes     int64 // processor form: rows kept for redelivery, default 64 MiB
@@ -98,8 +98,8 @@ type Config struct {
 func (c *Config) defaults() {
 	set(&c.Limits.MailboxRows, 16384)
 	set(&c.Limits.MailboxBytes, 32<<20)
-	set(&c.Limits.CommitRows, 65536)
-	set(&c.Limits.PendingRows, 131072)
+	set(&c.Limits.CommitRows, 262144)
+	set(&c.Limits.PendingRows, 524288)
 	set(&c.Limits.UnreadRows, 16384)
 	set(&c.Limits.BatchRows, 1000)
 	set(&c.Limits.LogBytes, 64<<20)

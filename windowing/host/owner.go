@@ -64,7 +64,8 @@ type pending struct {
 	batches []*Batch
 	replies []answered
 	rows    int
-	dirty   bool // the chain's state has changed
+	since   time.Time // of the first batch
+	dirty   bool      // the chain's state has changed
 }
 
 // answered is a batch whose rows wait for the commit.

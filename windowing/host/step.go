@@ -1,6 +1,8 @@
 package host
 
 import (
+	"time"
+
 	"github.com/connect-windowed/connect-windowed/windowing"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
@@ -33,6 +35,9 @@ func (o *owner) take(b *Batch) {
 	if len(rows) == 0 {
 		o.finish()
 		return
+	}
+	if !o.applied.dirty {
+		o.applied.since = time.Now()
 	}
 	o.applied.rows += len(rows)
 	o.applied.dirty = true
