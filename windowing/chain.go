@@ -58,6 +58,8 @@ type Chain struct {
 	tick  bool
 	told  Pair // by BeginRelayed
 	heard watermark.Time
+
+	unfinished []unfinished // by stage, nil before a part was observed
 }
 
 // Config is what a chain is made of.
@@ -262,11 +264,18 @@ func (c *Chain) prepared(rows []Row) bool {
 	return c.at < c.config.Lead && c.front <= c.at && len(rows) > 0
 }
 
+// extract evaluates what the stage needs, unless that was done ahead, and counts
+// the rows that are invalid since the stage before: each row once.
 func (c *Chain) extract(st *Stage) {
-	if len(c.rows) == 0 || c.prepared(c.rows) {
-		return
+	if len(c.rows) > 0 && !c.prepared(c.rows) {
+		st.Binding.Extract(c.rows)
 	}
-	st.Binding.Extract(c.rows)
+	for i := range c.rows {
+		if row := &c.rows[i]; row.Flag == Invalid && !row.counted {
+			row.counted = true
+			c.tally[c.at].Invalid++
+		}
+	}
 }
 
 // observe runs a watermark stage: rows move the frontier, W moves once.
@@ -277,22 +286,23 @@ func (c *Chain) observe(st *Stage) {
 	if d := st.Watermark.MaxAhead; d > 0 {
 		limit = c.clock.Wall.Add(d)
 	}
+	spoken := c.at == c.front && c.ended(c.at)
 	for i := range c.rows {
 		row := &c.rows[i]
 		if row.Flag != Data {
-			if row.Flag == Invalid {
-				c.tally[c.at].Invalid++
-			}
 			continue
 		}
 		if row.Time > limit {
 			c.tally[c.at].Invalid++
-			row.Flag = Invalid
+			row.Flag, row.counted = Invalid, true
 			row.Err = fmt.Errorf("event time %s is more than max_ahead %s beyond the wall clock %s: mend the sender's clock or raise max_ahead", row.Time, st.Watermark.MaxAhead, c.clock.Wall)
 			row.Message = st.Binding.Fail(row.Message, row.Err)
 			continue
 		}
 		f.Observe(int(row.Source), row.Partition, row.Time)
+		if spoken = true; c.at != c.front {
+			c.later(c.at).add(row)
+		}
 	}
 	if c.at != c.front {
 		return
@@ -300,7 +310,7 @@ func (c *Chain) observe(st *Stage) {
 	late, done := f.Watermark(), watermark.EndOfTime
 	switch {
 	case c.flush:
-	case c.tick:
+	case c.tick && !spoken:
 		late, done = f.Tick(c.clock)
 	default:
 		late, done = f.Advance(c.clock)
@@ -312,11 +322,6 @@ func (c *Chain) observe(st *Stage) {
 // relay passes on the pair that was told.
 func (c *Chain) relay(st *Stage) {
 	c.extract(st)
-	for i := range c.rows {
-		if c.rows[i].Flag == Invalid {
-			c.tally[c.at].Invalid++
-		}
-	}
 	if c.at == c.front {
 		c.lates[c.at+1], c.close = c.told.Late, c.told.Close
 		c.front++

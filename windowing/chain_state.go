@@ -62,10 +62,12 @@ func (c *Chain) appendStep(b []byte) []byte {
 	}
 	b = kv.AppendBlob(b, c.stages[c.front].Name)
 	b = kv.AppendVarint(b, int64(c.close))
+	b = kv.AppendVarint(b, int64(c.heard))
+	b = kv.AppendUvarint(b, uint64(len(c.lates)))
 	for _, t := range c.lates {
 		b = kv.AppendVarint(b, int64(t))
 	}
-	return b
+	return c.appendUnfinished(b)
 }
 
 // Load reads the state into a fresh chain and checks that its definitions are
@@ -140,10 +142,14 @@ func (c *Chain) loadStep(payload []byte) error {
 		return d.Done()
 	}
 	name := d.String()
-	done := watermark.Time(d.Varint())
-	var lates []watermark.Time
+	done, heard := watermark.Time(d.Varint()), watermark.Time(d.Varint())
+	lates := make([]watermark.Time, d.Count(1))
+	for i := range lates {
+		lates[i] = watermark.Time(d.Varint())
+	}
+	var partitions []observed
 	for d.Err() == nil && d.Len() > 0 {
-		lates = append(lates, watermark.Time(d.Varint()))
+		partitions = append(partitions, readObserved(d))
 	}
 	if err := d.Done(); err != nil {
 		return fmt.Errorf("record %q: %w", stepKey, err)
@@ -158,7 +164,12 @@ func (c *Chain) loadStep(payload []byte) error {
 		return nil
 	}
 	c.open, c.front, c.at, c.close, c.lates = true, front, front, done, lates
-	c.clock = c.config.Start
+	c.clock, c.heard = c.config.Start, heard
+	for _, o := range partitions {
+		if err := c.observeAgain(o); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
