@@ -95,6 +95,7 @@ func parseWatermark(conf *service.ParsedConfig) (*operator, error) {
 	}
 	for _, s := range sources {
 		op.sources = append(op.sources, s.name)
+		op.retimed = op.retimed || s.eventTime == ""
 	}
 	op.stage.Watermark = w
 	op.stage.Definition = watermarkDefinition(sources, cfg.Policy)
@@ -115,8 +116,10 @@ func parseTop(conf *service.ParsedConfig, cfg *watermark.Config, w *windowing.Wa
 	if w.MaxAhead, err = parseDuration(conf, 0, fieldMaxAhead); err != nil {
 		return err
 	}
-	if cfg.StartupGrace, err = parseDuration(conf, -1, fieldStartupGrace); err != nil && conf.Contains(fieldStartupGrace) {
-		return err
+	if conf.Contains(fieldStartupGrace) { // negative is the default
+		if cfg.StartupGrace, err = parseDuration(conf, 0, fieldStartupGrace); err != nil {
+			return err
+		}
 	}
 	cfg.IdleAdvance, err = conf.FieldBool(fieldIdleAdvance)
 	return err
@@ -145,6 +148,9 @@ func parseSources(conf *service.ParsedConfig, cfg *watermark.Config) ([]sourceCo
 	slices.Sort(names)
 	var sources []sourceConfig
 	for _, name := range names {
+		if name == "" {
+			return nil, fmt.Errorf("sources: a source must have a name")
+		}
 		c, sc, err := parseSource(named[name], top, topConfig, name)
 		if err != nil {
 			return nil, fmt.Errorf("sources.%s: %w", name, err)
@@ -161,18 +167,21 @@ func parseSources(conf *service.ParsedConfig, cfg *watermark.Config) ([]sourceCo
 // parseSource reads one source; c and sc hold the defaults.
 func parseSource(conf *service.ParsedConfig, c sourceConfig, sc watermark.SourceConfig, name string) (sourceConfig, watermark.SourceConfig, error) {
 	c.name, sc.Name = name, name
-	for field, to := range map[string]*string{fieldEventTime: &c.eventTime, fieldPartition: &c.partition, fieldWhen: &c.when} {
-		if !conf.Contains(field) {
+	for _, f := range []struct {
+		name string
+		to   *string
+	}{{fieldEventTime, &c.eventTime}, {fieldPartition, &c.partition}, {fieldWhen, &c.when}} {
+		if !conf.Contains(f.name) {
 			continue
 		}
-		text, err := conf.FieldString(field)
+		text, err := conf.FieldString(f.name)
 		if err != nil {
 			return c, sc, err
 		}
 		if strings.TrimSpace(text) == "" {
-			return c, sc, fmt.Errorf("%s: must not be empty: give a Bloblang expression or leave the field out", field)
+			return c, sc, fmt.Errorf("%s: must not be empty: give a Bloblang expression or leave the field out", f.name)
 		}
-		*to = text
+		*f.to = text
 	}
 	var err error
 	if conf.Contains(fieldUnit) {
