@@ -36,7 +36,8 @@ func (o *owner) startCommit() {
 	if o.flight != nil || o.faulted {
 		return
 	}
-	if o.chain.Whole() && o.applied.dirty && (o.parted || len(o.mailbox) == 0 || o.inbox() == nil) {
+	if o.chain.Whole() && o.applied.dirty &&
+		(o.parted || len(o.mailbox) == 0 || o.inbox() == nil || time.Since(o.applied.since) >= floodCommit) {
 		o.send(o.buildWhole())
 		return
 	}

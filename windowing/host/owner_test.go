@@ -74,3 +74,18 @@ func TestCloseSeesSettledRows(t *testing.T) {
 	r.close()
 	require.Zero(t, r.disk.keys(t, outboxPrefix))
 }
+
+// While batches keep coming, a commit starts after a while all the same.
+func TestFloodIsCommittedByTime(t *testing.T) {
+	o := still(newRig(t, passes, nil))
+	for i := range int64(3) {
+		o.Host.mailbox <- events(i, at(i, "a"))
+	}
+	o.take(<-o.mailbox)
+	o.work()
+	o.startCommit()
+	require.Nil(t, o.flight, "more is there to go into the same commit")
+	o.applied.since = o.applied.since.Add(-floodCommit)
+	o.startCommit()
+	require.NotNil(t, o.flight)
+}
