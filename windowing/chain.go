@@ -375,7 +375,7 @@ func (c *Chain) emitted(st *Stage, res *Result, w watermark.Time) Row {
 		Mark: &Mark{Operator: st.Name, Timing: res.Timing, RowKey: res.RowKey, Revision: res.Revision,
 			Spanned: res.Spanned, Start: res.Start, End: res.End, EventTime: res.Time, Watermark: w}}
 	if res.Err != nil {
-		row.Flag = Invalid // it goes out with its error and enters no further state
+		row.Flag, row.counted = Invalid, true // it goes out with its error and enters no further state
 	}
 	return row
 }

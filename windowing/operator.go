@@ -97,7 +97,7 @@ func (o *Output) Late(row Row, operator string, by time.Duration, pass bool) {
 // Fail hands a row on as invalid.
 func (o *Output) Fail(row Row, err error) {
 	o.tally.Invalid++
-	row.Flag, row.Err = Invalid, err
+	row.Flag, row.Err, row.counted = Invalid, err, true
 	o.Pass(row)
 }
 

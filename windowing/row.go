@@ -35,6 +35,7 @@ type Row struct {
 	Source    int32          // index of the watermark's source
 	Entry     int32          // index of the offered message that the row derives from
 	Flag      Flag
+	counted   bool        // an Invalid row is in a tally
 	Partition string      // partition within the source, "" where there is one for all
 	Key       []byte      // canonical group or key (agg.Value.AppendKey), for the stage about to run
 	Args      []agg.Value // the operator's arguments in the order of its definition
