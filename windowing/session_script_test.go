@@ -1,0 +1,59 @@
+package windowing_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/connect-windowed/connect-windowed/windowing"
+	"github.com/connect-windowed/connect-windowed/windowing/agg"
+)
+
+// makeSession takes gap= (a duration, or this.name for the field that holds the
+// gap of a row), max=, mode=update, late=, group_by=a,b and every aggregate as
+// name=function(...).
+func makeSession(t *testing.T, c command, st *windowing.Stage) {
+	cfg := windowing.SessionConfig{Name: st.Name, PassLate: c.get("late", "drop") == "pass",
+		Update: c.get("mode", "append") == "update", MaxDuration: scriptDuration(t, c.get("max", "0s"))}
+	if gap := c.get("gap", ""); strings.HasPrefix(gap, "this.") {
+		cfg.GapExpr = gap
+	} else {
+		cfg.Gap = scriptDuration(t, gap)
+	}
+	cfg.GroupBy, cfg.Aggregates = scriptFields(t, c)
+	s := windowing.NewSession(cfg)
+	st.Operator, st.Definition, st.Hold, st.Revises = s, s.Definition(), windowing.SessionHold, cfg.Update
+	st.Binding = &sessionBinding{gap: cfg.GapExpr, windowBinding: windowBinding{
+		config: windowing.WindowConfig{GroupBy: cfg.GroupBy, Aggregates: cfg.Aggregates},
+		layout: windowing.NewArgLayout(cfg.Aggregates)}}
+}
+
+// sessionBinding evaluates the gap beside groups and arguments.
+type sessionBinding struct {
+	windowBinding
+	gap string
+}
+
+func (b *sessionBinding) Extract(rows []windowing.Row) {
+	b.windowBinding.Extract(rows)
+	for i := range rows {
+		row := &rows[i]
+		if b.gap == "" || row.Flag != windowing.Data {
+			continue
+		}
+		gap, err := time.ParseDuration(row.Message.(*message).evaluate(b.gap).AsString())
+		if err != nil {
+			b.fail(row, err)
+			continue
+		}
+		row.Args = append(row.Args, agg.Int(int64(gap)))
+	}
+}
+
+func (b *sessionBinding) Render(res *windowing.Result) windowing.Message {
+	if res.Timing != windowing.Deleted {
+		return b.windowBinding.Render(res)
+	}
+	bare := windowBinding{config: windowing.WindowConfig{GroupBy: b.config.GroupBy}}
+	return bare.Render(res)
+}
