@@ -43,29 +43,6 @@ func functionNames() string {
 	return strings.Join(names, ", ")
 }
 
-// aggregate reads the aggregating part of an operator and makes its stage.
-func (op *operator) aggregate(conf *service.ParsedConfig, assigner windowing.Assigner) error {
-	groups, err := parseGroups(conf)
-	if err != nil {
-		return err
-	}
-	aggregates, err := parseAggregates(conf, groups)
-	if err != nil {
-		return err
-	}
-	late, err := conf.FieldString(fieldLate)
-	if err != nil {
-		return err
-	}
-	w := windowing.NewWindow(windowing.WindowConfig{Name: op.name, Assigner: assigner,
-		GroupBy: groups, Aggregates: aggregates, PassLate: late == "pass"})
-	op.stage.Operator = w
-	op.stage.Definition = w.Definition()
-	op.compile = compileWindow(groups, aggregates)
-	op.bind = func(p *program) windowing.Binding { return newWindowBinding(p, groups, aggregates) }
-	return nil
-}
-
 func parseGroups(conf *service.ParsedConfig) (groups []windowing.GroupField, err error) {
 	texts, err := conf.FieldStringMap(fieldGroupBy)
 	if err != nil {

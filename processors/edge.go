@@ -65,8 +65,8 @@ func markMessage(m *service.Message, mark *windowing.Mark) {
 		m.MetaSetMut(metaWatermark, mark.Watermark.String())
 	}
 	if mark.Spanned {
-		m.MetaSetMut(metaStart, mark.Start.String())
-		m.MetaSetMut(metaEnd, mark.End.String())
+		m.MetaSetMut(metaStart, string(windowing.AppendBound(nil, mark.Start)))
+		m.MetaSetMut(metaEnd, string(windowing.AppendBound(nil, mark.End)))
 	}
 }
 

@@ -1,13 +1,10 @@
 package processors
 
 import (
-	"fmt"
-
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/processors/expr"
 	"github.com/connect-windowed/connect-windowed/windowing"
-	"github.com/connect-windowed/connect-windowed/windowing/agg"
 )
 
 // windowReader fills Key and Args for an operator that aggregates.
@@ -50,62 +47,39 @@ func (r *windowReader) read(s *scratch, i int, row *windowing.Row) error {
 	}
 	row.Key = s.keys[from:len(s.keys):len(s.keys)]
 	row.Args = s.room(len(r.args))
+	var failed map[int]error
 	for j, slot := range r.args {
 		if err := s.Err(i, slot); err != nil {
-			return err
+			if failed == nil {
+				failed = map[int]error{}
+			}
+			failed[j] = err
 		}
-		row.Args[j] = s.Value(i, slot)
+		row.Args[j] = s.Value(i, slot) // null where it failed
 	}
-	return r.layout.Check(row)
+	return r.layout.CheckEvaluated(row, failed)
 }
 
 // windowBinding renders the rows of an aggregating stage.
 type windowBinding struct {
 	*program
 	failing
-	start, end []byte // `{"window_start":"` and `","window_end":"`
-	groups     [][]byte
-	fields     [][]byte // `,"name":`
+	rows *rowWriter
 }
 
 func newWindowBinding(p *program, groups []windowing.GroupField, aggregates []windowing.Aggregate) *windowBinding {
-	b := &windowBinding{program: p, start: []byte(`{"window_start":"`), end: []byte(`","window_end":"`)}
-	for _, g := range groups {
-		b.groups = append(b.groups, jsonField(g.Name))
-	}
-	for _, a := range aggregates {
-		b.fields = append(b.fields, jsonField(a.Name))
-	}
-	return b
-}
-
-// jsonField is a name as it stands in the middle of a JSON object.
-func jsonField(name string) []byte {
-	return append(agg.String(name).AppendJSON([]byte{','}), ':')
+	return &windowBinding{program: p, rows: newRowWriter(groups, aggregates)}
 }
 
 // Extract implements windowing.Binding.
 func (b *windowBinding) Extract(rows []windowing.Row) { b.extract(rows) }
 
-// Render implements windowing.Binding: a JSON object of the bounds, the groups
-// and the aggregates.
+// Render implements windowing.Binding.
 func (b *windowBinding) Render(res *windowing.Result) windowing.Message {
-	doc := make([]byte, 0, 256)
-	doc = res.Start.AppendRFC3339(append(doc, b.start...))
-	doc = res.End.AppendRFC3339(append(doc, b.end...))
-	doc = append(doc, '"')
-	rest := res.Key
-	for _, name := range b.groups {
-		v, tail, err := agg.DecodeKey(rest)
-		if err != nil { // the operator made the key from values: it cannot be damaged
-			panic(fmt.Sprintf("processors: group key %x: %v", res.Key, err))
-		}
-		doc, rest = v.AppendJSON(append(doc, name...)), tail
+	if res.Message != nil { // a condition has looked at it
+		return res.Message
 	}
-	for i, name := range b.fields {
-		doc = res.Values[i].AppendJSON(append(doc, name...))
-	}
-	return service.NewMessage(append(doc, '}'))
+	return b.rows.message(res)
 }
 
 // watermarkBinding evaluates a watermark; it renders nothing.

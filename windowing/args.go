@@ -63,23 +63,43 @@ func (l *ArgLayout) Exprs() []string { return l.exprs }
 // Check says whether every aggregate can take the row; the error names the
 // output field. A row that one aggregate refuses enters none. Filters are looked
 // at first: what does not take part is not checked.
-func (l *ArgLayout) Check(row *Row) error {
+func (l *ArgLayout) Check(row *Row) error { return l.CheckEvaluated(row, nil) }
+
+// CheckEvaluated is Check where some of the expressions failed, by their index in
+// Exprs; their Args are null. A failure counts only for the aggregates that take
+// the row in.
+func (l *ArgLayout) CheckEvaluated(row *Row, failed map[int]error) error {
 	for i := range l.slots {
-		a := &l.aggregates[i]
-		if w := l.slots[i].where; w >= 0 {
-			if v := row.Args[w]; v.Kind() != agg.KindBool && !v.IsNull() {
-				return fmt.Errorf("aggregate %q: where: %s gave the %s %s: %w", a.Name, a.Call.Where, v.Kind(), v.AppendJSON(nil), ErrFilter)
-			}
-		}
-		in, ok := l.input(i, row)
-		if !ok || a.Call.Function.Check == nil {
-			continue
-		}
-		if err := a.Call.Function.Check(a.Call, in); err != nil {
-			return fmt.Errorf("aggregate %q: %w", a.Name, err)
+		if err := l.check(i, row, failed); err != nil {
+			return fmt.Errorf("aggregate %q: %w", l.aggregates[i].Name, err)
 		}
 	}
 	return nil
+}
+
+func (l *ArgLayout) check(i int, row *Row, failed map[int]error) error {
+	slot, call := &l.slots[i], l.aggregates[i].Call
+	if w := slot.where; w >= 0 {
+		if err := failed[w]; err != nil {
+			return err
+		}
+		if v := row.Args[w]; v.Kind() != agg.KindBool && !v.IsNull() {
+			return fmt.Errorf("where: %s gave the %s %s: %w", call.Where, v.Kind(), v.AppendJSON(nil), ErrFilter)
+		}
+	}
+	in, ok := l.input(i, row)
+	if !ok {
+		return nil
+	}
+	for _, arg := range [...]int{slot.value, slot.by} {
+		if err := failed[arg]; err != nil {
+			return err
+		}
+	}
+	if call.Function.Check == nil {
+		return nil
+	}
+	return call.Function.Check(call, in)
 }
 
 // input is what call i takes from the row; ok is false where its filter holds

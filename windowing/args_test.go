@@ -1,6 +1,7 @@
 package windowing
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -63,4 +64,17 @@ func TestArgLayoutCheck(t *testing.T) {
 		require.ErrorContains(t, err, `aggregate "b"`)
 		require.ErrorContains(t, err, "this.paid")
 	}
+}
+
+// TestArgLayoutFailedArgument: an expression that failed is the row's error only
+// where an aggregate takes it in.
+func TestArgLayoutFailedArgument(t *testing.T) {
+	l := NewArgLayout(parseAggregates(t, "count()", "sum(this.v, where: this.paid)"))
+	broken := errors.New("broken")
+	row := func(paid agg.Value) *Row { return &Row{Args: []agg.Value{agg.Null(), paid}} }
+	require.NoError(t, l.CheckEvaluated(row(agg.Bool(false)), map[int]error{0: broken}))
+	err := l.CheckEvaluated(row(agg.Bool(true)), map[int]error{0: broken})
+	require.ErrorIs(t, err, broken)
+	require.ErrorContains(t, err, `aggregate "b"`)
+	require.ErrorIs(t, l.CheckEvaluated(row(agg.Null()), map[int]error{1: broken}), broken, "the filter itself")
 }

@@ -51,8 +51,6 @@ type WindowConfig struct {
 	// Having decides whether a result comes out, nil: all do. An error goes onto
 	// the row, which comes out then. It may set res.Message for Binding.Render.
 	Having func(res *Result) (keep bool, err error)
-	// Conditions are settings beyond these that say what comes out.
-	Conditions []Setting
 }
 
 // Revises says that the operator may emit a row key more than once.
@@ -194,7 +192,7 @@ func (w *Window) Definition() []Setting {
 	if w.config.Lateness > 0 {
 		settings = append(settings, Setting{Field: "allowed_lateness", Value: w.config.Lateness.String()})
 	}
-	return append(settings, w.config.Conditions...)
+	return settings
 }
 
 // Windows is the number of stretches of event time that have rows: of windows

@@ -1,0 +1,259 @@
+package processors
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones work where the machine has no zone database
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors/expr"
+	"github.com/connect-windowed/connect-windowed/windowing"
+)
+
+// Fields of windows on a grid.
+const (
+	fieldSize       = "size"
+	fieldOffset     = "offset"
+	fieldTimezone   = "timezone"
+	fieldOutputMode = "output_mode"
+	fieldLateness   = "allowed_lateness"
+	fieldHaving     = "having"
+)
+
+// gridWords say in every manual what windows on a grid have in common.
+const gridWords = `
+
+A window is final when the watermark has reached its end. Then each of its groups comes out as one row, ordered by end, start and group: a JSON object of ` + "`window_start`, `window_end`" + `, the ` + "`group_by`" + ` fields and the aggregates. A row is late when all windows that it belongs to are final, and ` + "`allowed_lateness`" + ` is over. With ` + "`output_mode: update`" + ` groups come out at the end of every batch that changed them instead, with ` + "`complete`" + ` all of them.
+
+A row that comes out again has the same ` + "`windowed_row_key`" + ` and a higher ` + "`windowed_revision`" + `: a sink replaces the row of that key. No stateful operator may follow one that revises its rows, since it would count them more than once.`
+
+// calendarText is a size of the calendar, for lint rules.
+const calendarText = `^[0-9]+(d|w|mo|q|y)$`
+
+// sizeField is a duration, or a number of units of the calendar where calendar.
+func sizeField(name, description string, calendar bool) *service.ConfigField {
+	rule := durationLint(name, false)
+	if calendar {
+		description += " Days, weeks, months, quarters and years (`1d`, `1w`, `1mo`, `1q`, `1y`) follow the calendar of `timezone`, hours and less do not."
+		rule = fmt.Sprintf("let text = this.string()\nroot = if $text.re_match(%q) { if $text.re_match(\"^0+[a-z]\") { [ %q + $text + %q ] } else { [] } } else { %s }",
+			calendarText, name+": ", " is not allowed: use a whole number from 1 on", rule[len("root = "):])
+	}
+	return service.NewStringField(name).Description(description).LintRule(rule)
+}
+
+// gridFields are the fields of windows on a grid beside their sizes.
+func gridFields(modulo string) []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewStringField(fieldOffset).Default("0s").Advanced().LintRule(durationLint(fieldOffset, true)).
+			Description("Moves the grid, also backwards; it counts modulo the " + modulo + ". With sizes of the calendar it is local clock time, shorter than one unit: with `4h` a day starts at 04:00."),
+		service.NewStringField(fieldTimezone).Optional().Example("Europe/Paris").
+			Description("The time zone, by its IANA name, of sizes in days and longer, and in which `window_start` and `window_end` are written. `UTC` by default. Windows of hours, minutes and seconds stay aligned to UTC."),
+		service.NewStringEnumField(fieldOutputMode, windowing.OutputModes[:]...).Default(windowing.OutputModes[windowing.Append]).
+			Description("`append`: each group of a window once, when the window is final. `update`: at the end of each batch every group that changed, with its full value. `complete`: at the end of each batch that changed something all groups of all windows; nothing is late and nothing is dropped, so that state grows without bound."),
+		durationField(fieldLateness, "How long after its end a window still takes rows. With `append` a row that comes after the window was final sends its group again.").Default("0s").Advanced(),
+		service.NewStringField(fieldHaving).Optional().Example("this.orders >= 10").
+			Description("A Bloblang condition on the result row: rows for which it is not true do not come out. A row for which it fails comes out with the error."),
+	}
+}
+
+// zeroLint finds sizes of zero. What else does not fit together the constructor
+// finds, which the program's lint runs too.
+func zeroLint(fields ...string) string {
+	rules := make([]string, len(fields))
+	for i, field := range fields {
+		rules[i] = fmt.Sprintf(`if !this.%s.string().re_match("[1-9]") { [ %q + this.%s.string() + " is not allowed: use a duration above 0s" ] } else { [] }`, field, field+": ", field)
+	}
+	return "root = [ " + strings.Join(rules, ",\n") + " ].flatten()"
+}
+
+// grid is what parseGrid reads.
+type grid struct {
+	assigner windowing.Assigner
+	zone     *time.Location // nil: UTC
+}
+
+// parseGrid reads size, slide (the field, "" for the size itself), offset and
+// timezone.
+func parseGrid(conf *service.ParsedConfig, slideField string) (g grid, err error) {
+	if g.zone, err = parseZone(conf); err != nil {
+		return g, err
+	}
+	offset, err := parseSigned(conf, 0, fieldOffset)
+	if err != nil {
+		return g, err
+	}
+	fields := []string{fieldSize}
+	if slideField != "" {
+		fields = append(fields, slideField)
+	}
+	var calendar []windowing.CalendarSize
+	for _, field := range fields {
+		size, ok, err := parseCalendar(conf, field)
+		if err != nil {
+			return g, err
+		}
+		if ok {
+			calendar = append(calendar, size)
+		}
+	}
+	switch len(calendar) {
+	case 0:
+		g.assigner, err = fixedGrid(conf, slideField, offset)
+	case len(fields):
+		zone := g.zone
+		if zone == nil {
+			zone = time.UTC
+		}
+		g.assigner, err = windowing.NewCalendar(calendar[0], calendar[len(calendar)-1], offset, zone)
+	default:
+		err = fmt.Errorf("%s and %s: one follows the calendar, the other does not: use units of the calendar (d, w, mo, q, y) for both, or hours and less (24h) for both", fieldSize, slideField)
+	}
+	return g, err
+}
+
+func fixedGrid(conf *service.ParsedConfig, slideField string, offset time.Duration) (windowing.Assigner, error) {
+	size, err := parseDuration(conf, 0, fieldSize)
+	if err != nil {
+		return nil, err
+	}
+	if slideField == "" {
+		return windowing.NewTumbling(size, offset)
+	}
+	slide, err := parseDuration(conf, 0, slideField)
+	if err != nil {
+		return nil, err
+	}
+	return windowing.NewSliding(size, slide, offset)
+}
+
+func parseCalendar(conf *service.ParsedConfig, field string) (size windowing.CalendarSize, ok bool, err error) {
+	text, err := conf.FieldString(field)
+	if err != nil {
+		return size, false, err
+	}
+	if size, ok, err = windowing.ParseCalendarSize(text); err != nil {
+		return size, ok, fmt.Errorf("%s: %w", field, err)
+	}
+	return size, ok, nil
+}
+
+func parseZone(conf *service.ParsedConfig) (*time.Location, error) {
+	if !conf.Contains(fieldTimezone) {
+		return nil, nil
+	}
+	name, err := conf.FieldString(fieldTimezone)
+	if err != nil {
+		return nil, err
+	}
+	// "" and "Local" are names to Go: whose machine it runs on must not matter.
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		return nil, fmt.Errorf("timezone: %q is not a time zone: use an IANA name, such as Europe/Paris, America/New_York or UTC", name)
+	}
+	return zone, nil
+}
+
+// window reads what windows on a grid have in common and makes the stage.
+func (op *operator) window(conf *service.ParsedConfig, g grid) error {
+	cfg := windowing.WindowConfig{Name: op.name, Assigner: g.assigner}
+	var err error
+	if cfg.GroupBy, err = parseGroups(conf); err != nil {
+		return err
+	}
+	if cfg.Aggregates, err = parseAggregates(conf, cfg.GroupBy); err != nil {
+		return err
+	}
+	late, err := conf.FieldString(fieldLate)
+	if err != nil {
+		return err
+	}
+	cfg.PassLate = late == "pass"
+	if err := parseOutput(conf, &cfg); err != nil {
+		return err
+	}
+	rows := newRowWriter(cfg.GroupBy, cfg.Aggregates)
+	rows.zone = g.zone
+	if err := parseHaving(conf, &cfg, rows); err != nil {
+		return err
+	}
+	w := windowing.NewWindow(cfg)
+	op.stage.Operator, op.stage.Revises = w, cfg.Revises()
+	op.stage.Definition = w.Definition()
+	op.compile = compileWindow(cfg.GroupBy, cfg.Aggregates)
+	op.bind = func(p *program) windowing.Binding {
+		b := newWindowBinding(p, cfg.GroupBy, cfg.Aggregates)
+		b.rows = rows
+		return b
+	}
+	return nil
+}
+
+// parseOutput reads the output mode and the allowed lateness.
+func parseOutput(conf *service.ParsedConfig, cfg *windowing.WindowConfig) error {
+	mode, err := conf.FieldString(fieldOutputMode)
+	if err != nil {
+		return err
+	}
+	at := slices.Index(windowing.OutputModes[:], mode)
+	if at < 0 {
+		return fmt.Errorf("output_mode: %q is not one: use append, update or complete", mode)
+	}
+	cfg.Mode = windowing.OutputMode(at)
+	if cfg.Lateness, err = parseDuration(conf, 0, fieldLateness); err != nil {
+		return err
+	}
+	if cfg.Mode == windowing.Complete && cfg.Lateness > 0 {
+		return errors.New("allowed_lateness: with output_mode complete nothing is late: remove it")
+	}
+	return nil
+}
+
+// parseHaving reads the condition on results.
+func parseHaving(conf *service.ParsedConfig, cfg *windowing.WindowConfig, rows *rowWriter) error {
+	if !conf.Contains(fieldHaving) {
+		return nil
+	}
+	text, err := conf.FieldString(fieldHaving)
+	if err != nil {
+		return err
+	}
+	if cfg.Revises() {
+		return errors.New("having: a row that was sent and no longer meets it cannot be taken back: use output_mode append without allowed_lateness, or filter behind the window")
+	}
+	set := expr.NewSet()
+	slot, err := set.Bool(fieldHaving, text)
+	if err != nil {
+		return err
+	}
+	h := &having{set: set, slot: slot, rows: rows}
+	cfg.Having = h.keeps
+	return nil
+}
+
+// having is a condition on results. It belongs to the owner of the operator.
+type having struct {
+	set   *expr.Set
+	slot  expr.Slot
+	rows  *rowWriter
+	frame expr.Frame
+}
+
+// keeps implements windowing.WindowConfig.Having.
+func (h *having) keeps(res *windowing.Result) (bool, error) {
+	m := h.rows.message(res)
+	h.set.Eval(service.MessageBatch{m}, &h.frame)
+	defer h.frame.Reset()
+	if err := h.frame.Err(0, h.slot); err != nil {
+		res.Message = m
+		return false, err
+	}
+	if !h.frame.Bool(0, h.slot) {
+		return false, nil
+	}
+	res.Message = m
+	return true, nil
+}
