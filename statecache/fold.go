@@ -4,9 +4,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// The work of folding within one commit is bounded three ways. Items: the
-// share of the frozen table that the commit's bytes are of half a generation,
-// so that the fold ends before the next one is due. Pages: distinct random
+// A frozen table is ordered first, a portion with each commit, in a third of
+// the time until the next one is due; then it is folded in half of it. The work
+// of folding within one commit is bounded three ways. Items: the share of the
+// table that the commit's bytes are of half a generation. Pages: distinct random
 // keys touch a page each, whatever they weigh. Deletes: one deleted range may
 // hold any part of the base.
 //
@@ -14,10 +15,12 @@ import (
 // its size, and the larger it grows the more the next commits fold: memory
 // stays bounded, and a larger generation touches fewer pages for each key.
 const (
-	foldItems   = 16   // at least, with each commit
-	foldPages   = 128  // at most
-	foldDeletes = 1024 // at most
-	basePercent = 0.7  // how full bbolt leaves a split page of the base
+	orderShare  = 3       // bytes to order for each byte committed
+	orderBytes  = 1 << 14 // at least, with each commit
+	foldItems   = 16      // at least, with each commit
+	foldPages   = 128     // at most
+	foldDeletes = 1024    // at most
+	basePercent = 0.7     // how full bbolt leaves a split page of the base
 )
 
 type budget struct {
@@ -38,6 +41,13 @@ func (s *spaceState) budget(size, generation int) budget {
 // foldSlice folds the next slice of n.frozen, for a commit of size bytes, and
 // lets the generation go where it was the last.
 func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
+	if n.work == 0 {
+		all, err := n.frozen.table.orderSome(max(orderBytes, orderShare*size))
+		if !all || err != nil {
+			return err
+		}
+		n.work = n.frozen.table.items()
+	}
 	base, err := b.CreateBucketIfNotExists(bucketBase)
 	if err != nil {
 		return err

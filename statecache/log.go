@@ -58,7 +58,7 @@ type spaceState struct {
 	active *generation
 	frozen *generation // on its way into the base, or nil
 	pos    string      // keys of frozen below it are in the base
-	work   int         // items of frozen when its fold began
+	work   int         // items of frozen when its fold began, 0 before
 	next   uint64      // sequence number of the next record
 }
 
@@ -137,7 +137,6 @@ func (s *Space) load() error {
 			if err := st.frozen.table.order(); err != nil {
 				return err
 			}
-			st.work = st.frozen.table.items()
 		}
 		if err := replay(b, st.active, st.next); err != nil {
 			return err
@@ -225,10 +224,7 @@ func (s *Space) write(tx *bolt.Tx, record []byte) (spaceState, error) {
 		return n, fmt.Errorf("the file has %d commits of state %q, memory %d: %w", disk.next, s.name, n.next, kv.ErrCorrupt)
 	}
 	if n.frozen == nil && n.active.bytes >= s.opts.GenerationBytes {
-		if err := n.active.table.order(); err != nil {
-			return n, err
-		}
-		n.frozen, n.pos, n.work = n.active, "", n.active.table.items()
+		n.frozen, n.pos, n.work = n.active, "", 0
 		n.active = &generation{id: n.frozen.id + 1, first: n.next}
 	}
 	if ahead := disk.next > n.next; ahead && disk.frozen == nil {

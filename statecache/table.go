@@ -1,6 +1,7 @@
 package statecache
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"unsafe"
@@ -14,8 +15,8 @@ import (
 //
 // Nothing that runs reads back what it wrote, so records are only put aside when
 // they come. They are ordered when somebody asks: at the next read, and when the
-// generation is frozen, where a key that was written again and again is ordered
-// once.
+// generation is frozen, a portion with each commit; a key that was written again
+// and again is ordered once in a portion.
 //
 // An entry of puts is newer than every range of deleted that holds it: a
 // delete removes the puts in its range, and a later put does not cut the
@@ -39,16 +40,29 @@ func (t *table) apply(batch []byte) {
 // order makes puts and deleted say what was applied. The caller looks at them
 // only after it.
 func (t *table) order() error {
+	_, err := t.orderSome(math.MaxInt)
+	return err
+}
+
+// orderSome takes on batches of about so many bytes, one at least, and says
+// whether that was all.
+func (t *table) orderSome(bytes int) (all bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.aside) == 0 {
-		return nil
+	n := 0
+	for ; n < len(t.aside) && bytes > 0; n++ {
+		bytes -= len(t.aside[n])
+	}
+	if n == 0 {
+		return true, nil
 	}
 	var f fresh
-	if err := f.read(t.aside); err != nil {
-		return err
+	if err := f.read(t.aside[:n]); err != nil {
+		return false, err
 	}
-	t.aside = nil
+	if t.aside = t.aside[n:]; len(t.aside) == 0 {
+		t.aside = nil
+	}
 	for _, r := range f.deleted {
 		t.puts.DeleteRange(r.from, r.to)
 		t.deleted.add(r.from, r.to)
@@ -56,7 +70,7 @@ func (t *table) order() error {
 	for _, key := range f.sorted() {
 		t.puts.Set(key, f.puts[key].value)
 	}
-	return nil
+	return t.aside == nil, nil
 }
 
 // fresh is what batches say together that nothing has ordered yet.

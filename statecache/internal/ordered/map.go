@@ -7,6 +7,7 @@
 package ordered
 
 import (
+	"encoding/binary"
 	"slices"
 	"sort"
 )
@@ -18,9 +19,16 @@ const (
 	minBlock = maxBlock / 8
 )
 
+// block is a sorted run. A search in it reads numbers that lie side by side
+// and not the keys, which are anywhere in memory: a miss of the cache for each
+// comparison is most of what a search costs.
 type block[V any] struct {
 	keys []string
 	vals []V
+	// nums[i] is the 8 bytes of keys[i] behind the first `common` bytes, which
+	// all keys of the block share.
+	nums   []uint64
+	common int
 }
 
 // Map is a sorted map from string to V. The zero value is empty and ready.
@@ -42,7 +50,7 @@ func (m *Map[V]) At(key string) *V {
 		return nil
 	}
 	b := m.blocks[m.block(key)]
-	i, found := slices.BinarySearch(b.keys, key)
+	i, found := b.search(key)
 	if !found {
 		return nil
 	}
@@ -58,13 +66,12 @@ func (m *Map[V]) Set(key string, v V) {
 	}
 	n := m.block(key)
 	b := m.blocks[n]
-	i, found := slices.BinarySearch(b.keys, key)
+	i, found := b.search(key)
 	if found {
 		b.vals[i] = v
 		return
 	}
-	b.keys = slices.Insert(b.keys, i, key)
-	b.vals = slices.Insert(b.vals, i, v)
+	b.insert(i, key, v)
 	m.firsts[n] = b.keys[0]
 	m.size++
 	if len(b.keys) > maxBlock {
@@ -81,7 +88,7 @@ func (m *Map[V]) Replace(key string, v V) {
 	}
 	n := m.block(key)
 	b := m.blocks[n]
-	i, _ := slices.BinarySearch(b.keys, key)
+	i, _ := b.search(key)
 	b.keys[i], b.vals[i] = key, v
 	m.firsts[n] = b.keys[0]
 }
@@ -123,7 +130,7 @@ func (m *Map[V]) Seek(from string) Cursor[V] {
 		return m.end()
 	}
 	n := m.block(from)
-	i, _ := slices.BinarySearch(m.blocks[n].keys, from)
+	i, _ := m.blocks[n].search(from)
 	if i == len(m.blocks[n].keys) {
 		n, i = n+1, 0
 	}
@@ -136,7 +143,7 @@ func (m *Map[V]) Before(key string) Cursor[V] {
 		return m.end()
 	}
 	n := m.block(key)
-	i, found := slices.BinarySearch(m.blocks[n].keys, key)
+	i, found := m.blocks[n].search(key)
 	if !found {
 		i--
 	}
@@ -177,12 +184,16 @@ func (m *Map[V]) split(n int) {
 		at = len(b.keys) * 7 / 8
 	}
 	right := &block[V]{
-		keys: append(make([]string, 0, maxBlock+1), b.keys[at:]...),
-		vals: append(make([]V, 0, maxBlock+1), b.vals[at:]...),
+		keys:   append(make([]string, 0, maxBlock+1), b.keys[at:]...),
+		vals:   append(make([]V, 0, maxBlock+1), b.vals[at:]...),
+		nums:   append(make([]uint64, 0, maxBlock+1), b.nums[at:]...),
+		common: b.common,
 	}
 	clear(b.keys[at:])
 	clear(b.vals[at:])
-	b.keys, b.vals = b.keys[:at], b.vals[:at]
+	b.keys, b.vals, b.nums = b.keys[:at], b.vals[:at], b.nums[:at]
+	b.sharpen()
+	right.sharpen()
 	m.blocks = slices.Insert(m.blocks, n+1, right)
 	m.firsts = slices.Insert(m.firsts, n+1, right.keys[0])
 }
@@ -192,6 +203,7 @@ func (m *Map[V]) cut(n, i, j int) {
 	b := m.blocks[n]
 	b.keys = slices.Delete(b.keys, i, j)
 	b.vals = slices.Delete(b.vals, i, j)
+	b.nums = slices.Delete(b.nums, i, j)
 	m.size -= j - i
 	if len(b.keys) > 0 {
 		m.firsts[n] = b.keys[0]
@@ -218,6 +230,7 @@ func (m *Map[V]) tidy(n int) {
 			l, r := m.blocks[k], m.blocks[k+1]
 			l.keys = append(l.keys, r.keys...)
 			l.vals = append(l.vals, r.vals...)
+			l.number(commonPrefix(l.keys[0], l.keys[len(l.keys)-1]))
 			r.keys, r.vals = nil, nil
 			m.drop(k+1, k+2)
 		}
@@ -227,6 +240,78 @@ func (m *Map[V]) tidy(n int) {
 func (m *Map[V]) joinable(k int) bool {
 	l, r := len(m.blocks[k].keys), len(m.blocks[k+1].keys)
 	return min(l, r) < minBlock && l+r <= maxBlock/2
+}
+
+// search finds the place of key in the block.
+func (b *block[V]) search(key string) (at int, found bool) {
+	if b.common > 0 && len(b.keys) > 0 {
+		head := b.keys[0][:b.common]
+		if key < head {
+			return 0, false
+		}
+		if len(key) < b.common || key[:b.common] != head {
+			return len(b.keys), false
+		}
+	}
+	num := number(key, b.common)
+	lo, tie := slices.BinarySearch(b.nums, num)
+	if !tie {
+		return lo, false
+	}
+	hi := lo + 1
+	for hi < len(b.nums) && b.nums[hi] == num {
+		hi++
+	}
+	at, found = slices.BinarySearch(b.keys[lo:hi], key)
+	return lo + at, found
+}
+
+func (b *block[V]) insert(i int, key string, v V) {
+	b.keys = slices.Insert(b.keys, i, key)
+	b.vals = slices.Insert(b.vals, i, v)
+	if c := commonPrefix(b.keys[0], b.keys[len(b.keys)-1]); c < b.common {
+		b.number(c)
+	} else {
+		b.nums = slices.Insert(b.nums, i, number(key, b.common))
+	}
+}
+
+// sharpen skips more of what the keys share, where that is worth reading them
+// all: they tie the less.
+func (b *block[V]) sharpen() {
+	if c := commonPrefix(b.keys[0], b.keys[len(b.keys)-1]); c >= b.common+4 {
+		b.number(c)
+	}
+}
+
+func (b *block[V]) number(common int) {
+	b.common, b.nums = common, b.nums[:0]
+	for _, k := range b.keys {
+		b.nums = append(b.nums, number(k, common))
+	}
+}
+
+// number is 8 bytes of key behind the common ones, in the order of the keys;
+// keys that differ further behind, or in zeros at their end, have one number.
+func number(key string, common int) (num uint64) {
+	key = key[common:]
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64([]byte(key[:8]))
+	}
+	for i := range len(key) {
+		num |= uint64(key[i]) << (56 - 8*i)
+	}
+	return num
+}
+
+func commonPrefix(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
 }
 
 // below says whether key is before the end of a range that ends at to.

@@ -20,9 +20,12 @@ func check[V any](t *testing.T, m *Map[V]) {
 		require.LessOrEqual(t, len(b.keys), maxBlock)
 		require.Len(t, b.vals, len(b.keys))
 		require.Equal(t, m.firsts[i], b.keys[0])
+		require.Len(t, b.nums, len(b.keys))
+		require.LessOrEqual(t, b.common, commonPrefix(b.keys[0], b.keys[len(b.keys)-1]))
 		for j, k := range b.keys {
 			require.True(t, i+j == 0 || last < k, "%q before %q", last, k)
 			last = k
+			require.Equal(t, number(k, b.common), b.nums[j])
 		}
 		size += len(b.keys)
 	}
@@ -57,7 +60,11 @@ func TestAgainstModel(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			r := rand.New(rand.NewPCG(seed, 1))
-			key := func() string { return fmt.Sprintf("%x", r.IntN(space)) }
+			heads := []string{"", "", "", "a long common head/", "a long common head/and more/", "a\x00"}
+			tails := []string{"", "", "", "\x00", "\x00\x00", "\xff"}
+			key := func() string {
+				return heads[r.IntN(len(heads))] + fmt.Sprintf("%x", r.IntN(space)) + tails[r.IntN(len(tails))]
+			}
 			var m Map[int]
 			model := map[string]int{}
 			for step := range 20000 {
