@@ -26,6 +26,7 @@ type stage struct {
 var stageMakers = map[string]func(t *testing.T, c command, st *windowing.Stage){
 	"watermark":         makeWatermark,
 	"tumbling_window":   makeTumbling,
+	"session_window":    makeSession,
 	"sliding_window":    makeSliding,
 	"cumulative_window": makeCumulative,
 }

@@ -24,9 +24,15 @@ type SessionConfig struct {
 	// WindowConfig.
 	GroupBy    []GroupField
 	Aggregates []Aggregate
-	Update     bool // output_mode update, else append
-	PassLate   bool // `late: pass`: late rows go on down the chain
+	PassLate   bool       // `late: pass`: late rows go on down the chain
+	Mode       OutputMode // Append or Update
+	// Having is that of WindowConfig, for append mode: what came out in update mode
+	// and no longer meets it would stay.
+	Having func(res *Result) (keep bool, err error)
 }
+
+// Revises says that the operator may emit a row key more than once.
+func (c *SessionConfig) Revises() bool { return c.Mode != Append }
 
 // Session aggregates the rows of a group between two silences. A row covers
 // [t, t + gap]; rows whose covers touch are one session, which covers all of them
@@ -122,6 +128,9 @@ func NewSession(cfg SessionConfig) *Session {
 	if !ascending(names) || !ascending(fields) {
 		panic(fmt.Sprintf("windowing: group_by and aggregates of %q are not in ascending order of unique names", cfg.Name))
 	}
+	if cfg.Mode == Complete || cfg.Revises() && cfg.Having != nil {
+		panic(fmt.Sprintf("windowing: the output of %q cannot be", cfg.Name))
+	}
 	if (cfg.GapExpr == "") != (cfg.Gap > 0) || cfg.MaxDuration < 0 || cfg.MaxDuration > 0 && cfg.MaxDuration < cfg.Gap {
 		panic(fmt.Sprintf("windowing: %q has a gap of %s and a bound of %s", cfg.Name, cfg.Gap, cfg.MaxDuration))
 	}
@@ -210,7 +219,7 @@ func (s *Session) touch(it *session) {
 		it.dirty = true
 		s.changed = append(s.changed, it)
 	}
-	if s.config.Update && !it.pending {
+	if s.config.Mode == Update && !it.pending {
 		it.pending = true
 		s.unshown = append(s.unshown, it)
 		s.ordered = false
@@ -260,8 +269,8 @@ func (s *Session) Definition() []Setting {
 	if s.config.MaxDuration > 0 {
 		settings = append(settings, Setting{Field: "max_duration", Value: s.config.MaxDuration.String()})
 	}
-	if s.config.Update {
-		settings = append(settings, Setting{Field: "output_mode", Value: "update"})
+	if s.config.Mode != Append {
+		settings = append(settings, Setting{Field: "output_mode", Value: OutputModes[s.config.Mode]})
 	}
 	for _, g := range s.config.GroupBy {
 		settings = append(settings, Setting{Field: "group_by." + g.Name, Value: g.Expr})
@@ -277,3 +286,6 @@ func (s *Session) Windows() int { return len(s.closings) }
 
 // Groups is the number of groups that have one.
 func (s *Session) Groups() int { return len(s.groups) }
+
+// Sizes gives Windows and Groups, for metrics.
+func (s *Session) Sizes() (windows, groups int) { return s.Windows(), s.Groups() }

@@ -12,7 +12,11 @@ import (
 
 // benchSession counts and sums by a group, in sessions with a gap of a minute.
 func benchSession(b testing.TB, update bool) *Session {
-	return NewSession(SessionConfig{Name: "visits", Gap: time.Minute, Update: update,
+	mode := Append
+	if update {
+		mode = Update
+	}
+	return NewSession(SessionConfig{Name: "visits", Gap: time.Minute, Mode: mode,
 		GroupBy: []GroupField{{Name: "k", Expr: "this.k"}}, Aggregates: parseAggregates(b, "count()", "sum(this.v)")})
 }
 

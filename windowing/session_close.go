@@ -32,7 +32,7 @@ func (s *Session) Advance(in Instant, limit int, out *Output) (done bool) {
 		s.due = append(s.due, it)
 		limit--
 	}
-	if !s.config.Update {
+	if s.config.Mode == Append {
 		s.finals(s.due, out)
 	}
 	for _, it := range s.due {
@@ -57,8 +57,22 @@ func (s *Session) finals(list []*session, out *Output) {
 	for i, it := range list {
 		rows[i] = s.result(it, it.bounds, values[:len(it.accumulators):len(it.accumulators)])
 		values = values[len(it.accumulators):]
-		out.Emit(&rows[i])
+		if s.keeps(&rows[i]) {
+			out.Emit(&rows[i])
+		}
 	}
+}
+
+// keeps asks the condition on results.
+func (s *Session) keeps(res *Result) bool {
+	if s.config.Having == nil {
+		return true
+	}
+	keep, err := s.config.Having(res)
+	if err != nil {
+		res.Err = errors.Join(res.Err, err)
+	}
+	return keep || err != nil
 }
 
 // result is the row of a session as it is now.

@@ -11,9 +11,16 @@ import (
 	"github.com/connect-windowed/connect-windowed/watermark"
 )
 
+func (s sessionStream) mode() OutputMode {
+	if s.update {
+		return Update
+	}
+	return Append
+}
+
 // operator makes a session operator for a stream.
 func (s sessionStream) operator(t testing.TB) *Session {
-	cfg := SessionConfig{Name: "s", Gap: s.gap, MaxDuration: s.bound, Update: s.update, PassLate: true,
+	cfg := SessionConfig{Name: "s", Gap: s.gap, MaxDuration: s.bound, Mode: s.mode(), PassLate: true,
 		GroupBy: []GroupField{{Name: "k", Expr: "this.k"}}, Aggregates: parseAggregates(t, "count()", "sum(this.v)", "collect(this.v)")}
 	if s.gap == 0 {
 		cfg.GapExpr = "this.gap"

@@ -1,6 +1,7 @@
 package windowing_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ import (
 // name=function(...).
 func makeSession(t *testing.T, c command, st *windowing.Stage) {
 	cfg := windowing.SessionConfig{Name: st.Name, PassLate: c.get("late", "drop") == "pass",
-		Update: c.get("mode", "append") == "update", MaxDuration: scriptDuration(t, c.get("max", "0s"))}
+		Mode: windowing.OutputMode(slices.Index(windowing.OutputModes[:], c.get("mode", "append"))), MaxDuration: scriptDuration(t, c.get("max", "0s"))}
 	if gap := c.get("gap", ""); strings.HasPrefix(gap, "this.") {
 		cfg.GapExpr = gap
 	} else {
@@ -22,7 +23,7 @@ func makeSession(t *testing.T, c command, st *windowing.Stage) {
 	}
 	cfg.GroupBy, cfg.Aggregates = scriptFields(t, c)
 	s := windowing.NewSession(cfg)
-	st.Operator, st.Definition, st.Hold, st.Revises = s, s.Definition(), windowing.SessionHold, cfg.Update
+	st.Operator, st.Definition, st.Hold, st.Revises = s, s.Definition(), windowing.SessionHold, cfg.Revises()
 	st.Binding = &sessionBinding{gap: cfg.GapExpr, windowBinding: windowBinding{
 		config: windowing.WindowConfig{GroupBy: cfg.GroupBy, Aggregates: cfg.Aggregates},
 		layout: windowing.NewArgLayout(cfg.Aggregates)}}

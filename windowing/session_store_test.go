@@ -16,7 +16,7 @@ import (
 // are out and rows that are to come out.
 func storedSessions(t testing.TB) *Session {
 	return testSession(t, func(cfg *SessionConfig) {
-		cfg.Update, cfg.MaxDuration = true, 1000
+		cfg.Mode, cfg.MaxDuration = Update, 1000
 		cfg.Aggregates = parseAggregates(t, "count()", "collect(this.v)", "count_distinct(this.v)")
 	})
 }

@@ -1,6 +1,7 @@
 package windowing
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func testSession(t testing.TB, change func(*SessionConfig)) *Session {
 	return NewSession(cfg)
 }
 
-func inUpdateMode(cfg *SessionConfig) { cfg.Update = true }
+func inUpdateMode(cfg *SessionConfig) { cfg.Mode = Update }
 
 var unsetInstant = Instant{Late: watermark.Unset, Close: watermark.Unset}
 
@@ -90,10 +91,11 @@ func TestSessionOlderPair(t *testing.T) {
 // restarts too, and so do many updates and what they take back.
 func TestSessionParts(t *testing.T) {
 	const groups = 100
-	for _, update := range []bool{false, true} {
+	for _, mode := range []OutputMode{Append, Update} {
+		update := mode == Update
 		for _, restart := range []bool{false, true} {
 			name := fmt.Sprintf("update=%v restart=%v", update, restart)
-			change := func(cfg *SessionConfig) { cfg.Update = update }
+			change := func(cfg *SessionConfig) { cfg.Mode = mode }
 			s, out, store := testSession(t, change), &Output{}, kv.NewMemory()
 			arrival := int64(1)
 			parts := func(in Instant) (text []string) {
@@ -190,18 +192,22 @@ func TestSessionDefinition(t *testing.T) {
 	require.Equal(t, []Setting{{"gap", "10ns"}, {"group_by.k", "this.k"}, {"aggregates.a", "count()"}, {"aggregates.b", "sum(this.v)"}},
 		testSession(t, nil).Definition())
 	all := testSession(t, func(cfg *SessionConfig) {
-		cfg.Gap, cfg.GapExpr, cfg.MaxDuration, cfg.Update = 0, "this.gap", time.Minute, true
+		cfg.Gap, cfg.GapExpr, cfg.MaxDuration, cfg.Mode = 0, "this.gap", time.Minute, Update
 	})
 	require.Equal(t, []Setting{{"gap", "this.gap"}, {"max_duration", "1m0s"}, {"output_mode", "update"}}, all.Definition()[:3])
 }
 
 func TestSessionRefuses(t *testing.T) {
 	for name, change := range map[string]func(*SessionConfig){
-		"no gap":                 func(cfg *SessionConfig) { cfg.Gap = 0 },
-		"a negative gap":         func(cfg *SessionConfig) { cfg.Gap = -1 },
-		"two gaps":               func(cfg *SessionConfig) { cfg.GapExpr = "this.gap" },
-		"a negative bound":       func(cfg *SessionConfig) { cfg.MaxDuration = -1 },
-		"a bound below the gap":  func(cfg *SessionConfig) { cfg.MaxDuration = 9 },
+		"no gap":                func(cfg *SessionConfig) { cfg.Gap = 0 },
+		"a negative gap":        func(cfg *SessionConfig) { cfg.Gap = -1 },
+		"two gaps":              func(cfg *SessionConfig) { cfg.GapExpr = "this.gap" },
+		"a negative bound":      func(cfg *SessionConfig) { cfg.MaxDuration = -1 },
+		"a bound below the gap": func(cfg *SessionConfig) { cfg.MaxDuration = 9 },
+		"complete":              func(cfg *SessionConfig) { cfg.Mode = Complete },
+		"a condition on updates": func(cfg *SessionConfig) {
+			cfg.Mode, cfg.Having = Update, func(*Result) (bool, error) { return true, nil }
+		},
 		"aggregates in disorder": func(cfg *SessionConfig) { cfg.Aggregates[0].Name = "z" },
 	} {
 		require.Panics(t, func() { testSession(t, change) }, name)
@@ -236,4 +242,26 @@ func TestSessionManyInAGroup(t *testing.T) {
 	require.True(t, s.Advance(Instant{Close: watermark.EndOfTime}, 2*n, out))
 	require.Len(t, out.items, n)
 	require.Zero(t, s.Windows())
+}
+
+// TestSessionHaving: what does not meet the condition does not come out, and is
+// gone; where the condition fails the row carries the error.
+func TestSessionHaving(t *testing.T) {
+	failure := errors.New("no answer")
+	s, out, store := testSession(t, func(cfg *SessionConfig) {
+		cfg.Having = func(res *Result) (bool, error) {
+			if n := res.Values[0].AsInt(); n != 2 {
+				return n > 2, nil
+			}
+			return false, failure
+		}
+	}), &Output{}, kv.NewMemory()
+	s.Process(unsetInstant, numbered(1, testRow(1, "a", 1), testRow(1, "b", 1), testRow(2, "b", 1), testRow(1, "c", 1), testRow(1, "c", 1), testRow(1, "c", 1)), out)
+	require.True(t, s.Advance(Instant{Close: 20}, 10, out))
+	require.Len(t, out.items, 2)
+	require.NoError(t, out.items[0].result.Err)
+	require.ErrorIs(t, out.items[1].result.Err, failure)
+	require.Equal(t, []string{`[1,11) "c" 3 3 on_time 1`, `[1,12) "b" 2 2 on_time 1`}, sessionLines(out))
+	saveTo(t, s, store)
+	requireProgressOnly(t, store)
 }
