@@ -1,13 +1,18 @@
 package processors
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
-	"sort"
+	"runtime"
+	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
-	"gopkg.in/yaml.v3"
 
 	"github.com/connect-windowed/connect-windowed/windowing"
 )
@@ -15,24 +20,96 @@ import (
 // fieldProcessors is the list of a host.
 const fieldProcessors = "processors"
 
-// kinds are the operators, by the name of their processor. Each file of an
-// operator adds its own.
-var kinds = map[string]func(*service.ParsedConfig) (*operator, error){}
-
-// building is the chain under construction. A child is not told its parent, so
-// the operators that are constructed while a host builds its list report here.
+// building is what is under construction. A child is not told its parent, so the
+// operators and hosts that are constructed while a host builds its children
+// report to the nursery. Constructors on other goroutines, of other streams, are
+// none of its business.
 //
-// mutex protects building for as long as one chain is built; current is read by
-// constructors of operators on the goroutine that holds it.
+// buildingMutex protects building for as long as one host constructs something.
 var (
 	buildingMutex sync.Mutex
-	building      *nursery
+	building      atomic.Pointer[nursery]
 )
 
-// nursery collects what a host's children say of themselves.
+// nursery collects what is constructed on one goroutine.
 type nursery struct {
+	goroutine string
+	input     bool // the child input of a host: operators in its processors stand on their own
+	direct    bool // an operator that a host calls directly; elsewhere they are refused
 	operators []*operator
 	hosts     int
+}
+
+// nurseryHere gives the nursery of the goroutine that calls, nil where none is
+// constructing.
+func nurseryHere() *nursery {
+	n := building.Load()
+	if n == nil || n.goroutine != goroutine() {
+		return nil
+	}
+	return n
+}
+
+// goroutine names the goroutine that calls. Benthos hands a constructor nothing
+// else by which it could tell whose child it makes.
+func goroutine() string {
+	var buf [64]byte
+	head := buf[:runtime.Stack(buf[:], false)] // "goroutine 12 [running]:…"
+	name, _, _ := bytes.Cut(head, []byte(" ["))
+	return string(name)
+}
+
+// observe runs a construction while what it constructs reports to n.
+func observe(n *nursery, construct func() error) (*nursery, error) {
+	if nurseryHere() != nil {
+		return nil, errNested // and the mutex is this goroutine's already
+	}
+	buildingMutex.Lock()
+	defer buildingMutex.Unlock()
+	n.goroutine = goroutine()
+	building.Store(n)
+	defer building.Store(nil)
+	return n, construct()
+}
+
+// hostInside reports a host under construction, and says whether it stands inside
+// of another one.
+func hostInside() bool {
+	n := nurseryHere()
+	if n != nil {
+		n.hosts++
+	}
+	return n != nil
+}
+
+// operatorInside reports an operator under construction. It gives the processor
+// that stands in for an operator of a host, and an error for one that is nested
+// deeper; inside is false for operators that stand on their own.
+func operatorInside(op *operator) (p service.BatchProcessor, inside bool, err error) {
+	n := nurseryHere()
+	if n == nil || n.input {
+		return nil, false, nil
+	}
+	n.operators = append(n.operators, op)
+	if !n.direct {
+		return nil, true, errNested
+	}
+	return hostedProcessor{}, true, nil
+}
+
+// buildInput constructs the child input of a host.
+func buildInput(conf *service.ParsedConfig) (child *service.OwnedInput, err error) {
+	n, err := observe(&nursery{input: true}, func() (err error) {
+		child, err = conf.FieldInput(fieldInput)
+		return err
+	})
+	if n != nil && n.hosts > 0 {
+		if child != nil {
+			closeChild(child)
+		}
+		return nil, fmt.Errorf("%s: a windowed host stands inside of another one: what the inner one sends again could not be recognised; put the operators of both into one processors list", fieldInput)
+	}
+	return child, err
 }
 
 // built is a chain with what its host needs beside it.
@@ -43,92 +120,113 @@ type built struct {
 	lag       time.Duration
 }
 
+// close releases the processors between the operators.
+func (b *built) close(ctx context.Context) {
+	for _, p := range b.foreign.processors {
+		if p != nil {
+			_ = p.Close(ctx)
+		}
+	}
+}
+
 // buildChain makes the chain of a host from its processors list.
-func buildChain(conf *service.ParsedConfig) (*built, error) {
+func buildChain(conf *service.ParsedConfig, res *service.Resources) (*built, error) {
 	raw, err := conf.FieldAny(fieldProcessors)
 	if err != nil {
 		return nil, err
 	}
 	list, _ := plain(raw).([]any)
-	owned, nest, err := construct(conf)
-	if err != nil {
-		return nil, err
+	if len(list) == 0 {
+		return nil, errNoProcessors
 	}
-	b, err := arrange(list, owned, nest)
-	if err != nil {
+	b := &built{foreign: &foreign{}}
+	var stages []windowing.Stage
+	for i := range list {
+		st, err := b.element(conf, res, i, list[i])
+		if err != nil {
+			b.close(context.Background())
+			return nil, err
+		}
+		stages = append(stages, st)
+	}
+	if err := b.link(stages); err != nil {
+		b.close(context.Background())
 		return nil, err
 	}
 	return b, nil
 }
 
-// construct has Benthos construct the list while operators report to a nursery.
-func construct(conf *service.ParsedConfig) ([]*service.OwnedProcessor, *nursery, error) {
-	buildingMutex.Lock()
-	defer buildingMutex.Unlock()
-	if building != nil {
-		return nil, nil, errNested
+var errNoProcessors = errors.New("processors: the list is empty: put a watermark and an operator into it")
+
+// element constructs one element of the list, an operator or a foreign processor.
+func (b *built) element(conf *service.ParsedConfig, res *service.Resources, i int, raw any) (st windowing.Stage, err error) {
+	kind := kindOf(raw)
+	var owned *service.OwnedProcessor
+	n, err := observe(&nursery{direct: kind != ""}, func() (err error) {
+		if owned, err = conf.FieldProcessor(fieldProcessors, strconv.Itoa(i)); err == nil {
+			touch(res, raw)
+		}
+		return err
+	})
+	if kind != "" && err == nil {
+		op := n.operators[0]
+		if err := b.admit(op); err != nil {
+			return st, err
+		}
+		b.operators = append(b.operators, op)
+		b.foreign.add(nil, b.timed())
+		return op.stage, nil
 	}
-	nest := &nursery{}
-	building = nest
-	defer func() { building = nil }()
-	owned, err := conf.FieldProcessorList(fieldProcessors)
-	return owned, nest, err
+	if owned != nil {
+		b.foreign.add(owned, b.timed())
+	}
+	switch {
+	case n == nil:
+		return st, err
+	case n.hosts > 0:
+		return st, nested(nameWindowed, i)
+	case kind == "" && len(n.operators) > 0:
+		return st, nested(n.operators[0].kind, i)
+	case err != nil:
+		return st, fmt.Errorf("%s: %d: %w", fieldProcessors, i, err)
+	}
+	return windowing.Stage{Foreign: true}, nil
 }
 
-// arrange puts operators and foreign processors into the order of the list, and
-// refuses operators that are not direct children.
-func arrange(list []any, owned []*service.OwnedProcessor, nest *nursery) (*built, error) {
-	if nest.hosts > 0 {
-		return nil, errNested
+func nested(kind string, i int) error {
+	return fmt.Errorf("%s: %s is nested in another processor at index %d, where it would see only a part of the rows: put it directly into the list and let others stand before and behind it", fieldProcessors, kind, i)
+}
+
+// touch has the processor resources constructed that an element names: they are
+// lazy, and would keep an operator hidden until the first message.
+func touch(res *service.Resources, raw any) {
+	for _, label := range search(raw, func(m map[string]any) string { s, _ := m["resource"].(string); return s }) {
+		_ = res.AccessProcessor(context.Background(), label, func(*service.ResourceProcessor) {})
 	}
-	b := &built{foreign: &foreign{}}
-	var stages []windowing.Stage
-	timed := false
-	next := 0
-	for i, raw := range list {
-		kind, nested := inspect(raw)
-		if kind == "" {
-			if nested != "" {
-				return nil, fmt.Errorf("%s: %s is nested in another processor at index %d: it would see only a part of the rows; put it directly into the list and let others stand before and behind it", fieldProcessors, nested, i)
-			}
-			stages = append(stages, windowing.Stage{Foreign: true})
-			b.foreign.add(owned[i], timed)
-			continue
-		}
-		if next >= len(nest.operators) || nest.operators[next].kind != kind {
-			return nil, errNested
-		}
-		op := nest.operators[next]
-		next++
-		if err := op.hosted(); err != nil {
-			return nil, err
-		}
-		timed = timed || op.stage.Watermark != nil
-		b.lag = max(b.lag, op.idle)
-		b.operators = append(b.operators, op)
-		stages = append(stages, op.stage)
-		b.foreign.add(nil, timed)
+}
+
+// timed says that a watermark stands before what is added next.
+func (b *built) timed() bool {
+	return slices.ContainsFunc(b.operators, func(op *operator) bool { return op.stage.Watermark != nil })
+}
+
+// admit takes an operator into the chain or says why it cannot stand there.
+func (b *built) admit(op *operator) error {
+	switch {
+	case op.state != "":
+		return fmt.Errorf("%s %q: state belongs to the host here: set it there and remove it from the operator", op.kind, op.name)
+	case op.position.explicit:
+		return fmt.Errorf("%s %q: position belongs to the host here: set it there and remove it from the operator", op.kind, op.name)
+	case op.retimed && !b.timed():
+		return fmt.Errorf("%s %q: event_time is missing: only a second watermark in a chain takes the time that the row carries", op.kind, op.name)
 	}
-	if next != len(nest.operators) {
-		return nil, errNested
-	}
-	return b, b.link(stages)
+	b.lag = max(b.lag, op.idle)
+	return nil
 }
 
 func (f *foreign) add(p *service.OwnedProcessor, timed bool) {
 	f.processors = append(f.processors, p)
 	f.timed = append(f.timed, timed)
-}
-
-// hosted refuses what belongs to the host.
-func (op *operator) hosted() error {
-	if op.state != "" {
-		return fmt.Errorf("%s %q: state belongs to the host here: set it there and remove it from the operator", op.kind, op.name)
-	}
-	if op.position.explicit {
-		return fmt.Errorf("%s %q: position belongs to the host here: set it there and remove it from the operator", op.kind, op.name)
-	}
-	return nil
 }
 
 // link compiles the expressions and makes the chain. The leading operators up to
@@ -165,90 +263,4 @@ func (b *built) link(stages []windowing.Stage) error {
 	var err error
 	b.chain, err = windowing.NewChain(cfg)
 	return err
-}
-
-// inspect says whether an element of a processors list is an operator, and which
-// operator or host is nested in it otherwise.
-func inspect(raw any) (kind, nested string) {
-	m, _ := raw.(map[string]any)
-	for key := range m {
-		if _, ok := kinds[key]; ok {
-			return key, ""
-		}
-	}
-	return "", search(raw)
-}
-
-// search finds an operator or a host somewhere in a configuration.
-func search(raw any) string {
-	switch v := raw.(type) {
-	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for key := range v {
-			keys = append(keys, key)
-		}
-		sort.Strings(keys)
-		for _, key := range keys {
-			if _, ok := kinds[key]; ok {
-				if _, isConfig := v[key].(map[string]any); isConfig {
-					return key
-				}
-			}
-			if found := search(v[key]); found != "" {
-				return found
-			}
-		}
-	case []any:
-		for _, e := range v {
-			if found := search(e); found != "" {
-				return found
-			}
-		}
-	}
-	return ""
-}
-
-// plain turns what Benthos keeps of a raw configuration into maps and lists.
-func plain(raw any) any {
-	switch v := raw.(type) {
-	case *yaml.Node:
-		var out any
-		if err := v.Decode(&out); err != nil {
-			return nil
-		}
-		return out
-	case yaml.Node:
-		return plain(&v)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = plain(v[i])
-		}
-		return out
-	}
-	return raw
-}
-
-// register makes a kind of operator known: as a processor, and to hosts.
-func register(kind string, spec *service.ConfigSpec, parse func(*service.ParsedConfig) (*operator, error)) {
-	kinds[kind] = parse
-	must(service.RegisterBatchProcessor(kind, spec, func(conf *service.ParsedConfig, res *service.Resources) (service.BatchProcessor, error) {
-		op, err := parse(conf)
-		if err != nil {
-			return nil, err
-		}
-		if building != nil {
-			building.operators = append(building.operators, op)
-			return hostedProcessor{}, nil
-		}
-		return newStandalone(op, res)
-	}))
-}
-
-// must is for registrations: a name that the framework refuses is a mistake of
-// the program.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }

@@ -1,6 +1,8 @@
 package processors
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -38,32 +40,58 @@ func hostFields() []*service.ConfigField {
 	}
 }
 
-// chainLint finds in the raw processors what the start would refuse.
-const chainLint = `let operators = [ "tumbling_window" ]
-let kinds = (this.processors | []).map_each(p -> p.keys().catch([]).filter(k -> k == "watermark" || $operators.contains(k)).index(0).catch("")).filter(k -> k != "")
-root = if $kinds.length() > 0 && $kinds.index(0) != "watermark" { [ "processors: " + $kinds.index(0) + " has no watermark upstream: put a watermark before it in the same processors list" ] } else { [] }`
+// hostConfig is the setting of a host as the user wrote it.
+type hostConfig struct {
+	name, state string
+	position    positionConfig
+	horizon     time.Duration
+}
+
+// parseHost reads the fields of both hosts, apart from the list.
+func parseHost(conf *service.ParsedConfig) (c hostConfig, err error) {
+	if c.name, err = conf.FieldString(fieldName); err != nil {
+		return c, err
+	}
+	if c.name == "" {
+		return c, fmt.Errorf("%s: must not be empty: leave it out for %q", fieldName, nameWindowed)
+	}
+	if c.state, err = conf.FieldString(fieldState); err != nil {
+		return c, err
+	}
+	if c.state == "" {
+		return c, errNoState
+	}
+	if c.position, err = parsePosition(conf); err != nil {
+		return c, err
+	}
+	c.horizon, err = parseDuration(conf, 10*time.Minute, fieldHorizon)
+	return c, err
+}
 
 // open makes and starts the host of an adapter from its configuration.
 func open(conf *service.ParsedConfig, res *service.Resources, cfg host.Config) (*hosted, error) {
-	h := &hosted{log: res.Logger()}
-	name, err := conf.FieldString(fieldName)
+	c, err := parseHost(conf)
 	if err != nil {
 		return nil, err
 	}
-	state, err := conf.FieldString(fieldState)
-	if err != nil {
+	h := &hosted{log: res.Logger(), position: c.position}
+	cfg.Horizon = c.horizon
+	if h.built, err = buildChain(conf, res); err != nil {
 		return nil, err
 	}
-	if h.position, err = parsePosition(conf); err != nil {
+	if err = h.start(res, c.state, c.name, cfg); err != nil {
+		h.built.close(context.Background())
 		return nil, err
 	}
-	if cfg.Horizon, err = parseDuration(conf, 10*time.Minute, fieldHorizon); err != nil {
-		return nil, err
-	}
-	if h.built, err = buildChain(conf); err != nil {
-		return nil, err
-	}
-	return h, h.start(res, state, name, cfg)
+	return h, nil
+}
+
+// close stops the host, then gives back what it holds.
+func (h *hosted) close(ctx context.Context) error {
+	err := h.Host.Close(ctx)
+	h.built.close(ctx)
+	h.state.release()
+	return err
 }
 
 // start takes the state and starts the owner.

@@ -29,8 +29,7 @@ Input waits while rows that came out are not read downstream.`).
 		Field(service.NewInputField(fieldInput).Description("Where messages come from. Its own `processors` run before positions are read; with `position: ordinal` they must be deterministic.")).
 		Fields(hostFields()...).
 		Field(service.NewStringEnumField(fieldOnEnd, "keep", "flush").Default("keep").
-			Description("What becomes of open windows when the input ends by itself: they stay in the state, or come out before their time as well. A stop never closes windows.")).
-		LintRule(chainLint)
+			Description("What becomes of open windows when the input ends by itself: they stay in the state, or come out before their time as well. A stop never closes windows."))
 }
 
 // windowedInput is the input host.
@@ -47,14 +46,14 @@ type windowedInput struct {
 }
 
 func newWindowedInput(conf *service.ParsedConfig, res *service.Resources) (service.BatchInput, error) {
-	if building != nil {
-		building.hosts++
+	if hostInside() {
+		return nil, errNested
 	}
 	onEnd, err := conf.FieldString(fieldOnEnd)
 	if err != nil {
 		return nil, err
 	}
-	child, err := conf.FieldInput(fieldInput)
+	child, err := buildInput(conf)
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +169,8 @@ func (w *windowedInput) Close(ctx context.Context) error {
 		w.stop()
 		w.start.Do(func() { close(w.read) })
 		<-w.read
-		err = w.Host.Close(ctx)
+		err = w.hosted.close(ctx)
 		closeChild(w.child)
-		w.state.release()
 	})
 	return err
 }
@@ -189,5 +187,7 @@ func closeChild(child *service.OwnedInput) {
 }
 
 func init() {
-	must(service.RegisterBatchInput(nameWindowed, inputSpec(), newWindowedInput))
+	spec := inputSpec()
+	lintBy("input "+nameWindowed, spec, lintHost)
+	must(service.RegisterBatchInput(nameWindowed, spec, newWindowedInput))
 }

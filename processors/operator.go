@@ -1,6 +1,7 @@
 package processors
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,6 +23,7 @@ type operator struct {
 	position positionConfig
 	sources  []string // of a watermark
 	idle     time.Duration
+	retimed  bool // a watermark that takes the time that the row carries
 }
 
 // Fields that operators share.
@@ -37,8 +39,7 @@ const memory = "memory"
 // commonFields are the fields of every operator.
 func commonFields() []*service.ConfigField {
 	return []*service.ConfigField{
-		service.NewStringField(fieldName).Description("The identity of the operator's state, part of every row key. Unique in its chain. The operator's kind by default.").Optional().Advanced().
-			LintRule(`root = if this == "" { [ "name: must not be empty" ] } else { [] }`),
+		service.NewStringField(fieldName).Description("The identity of the operator's state, part of every row key. Unique in its chain. The operator's kind by default.").Optional().Advanced(),
 		stateField("For an operator that stands on its own; inside of a host the host has it.").Optional().Advanced(),
 		positionField().Advanced(),
 	}
@@ -64,6 +65,9 @@ func parseCommon(conf *service.ParsedConfig, kind string) (op *operator, err err
 		if op.state, err = conf.FieldString(fieldState); err != nil {
 			return nil, err
 		}
+		if op.state == "" {
+			return nil, fmt.Errorf("%s: %w", kind, errNoState)
+		}
 	}
 	if op.position, err = parsePosition(conf); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
@@ -72,11 +76,20 @@ func parseCommon(conf *service.ParsedConfig, kind string) (op *operator, err err
 	return op, nil
 }
 
+// Mistakes in a duration, which the lint rule of the field finds too.
+var (
+	errNoDuration = errors.New("not a duration")
+	errNegative   = errors.New("negative")
+)
+
+// errNoState says that a state is nowhere.
+var errNoState = errors.New("state: must not be empty: give the label of a bbolt cache, or the word memory")
+
 // parseDuration reads a duration that must not be negative.
 func parseDuration(conf *service.ParsedConfig, fallback time.Duration, path ...string) (time.Duration, error) {
 	d, err := parseSigned(conf, fallback, path...)
 	if err == nil && d < 0 {
-		return 0, fmt.Errorf("%s: %s is negative: use 0s or more", path[len(path)-1], d)
+		return 0, fmt.Errorf("%s: %s is %w: use 0s or more", path[len(path)-1], d, errNegative)
 	}
 	return d, err
 }
@@ -92,7 +105,7 @@ func parseSigned(conf *service.ParsedConfig, fallback time.Duration, path ...str
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %q is not a duration: use a number with a unit, such as 250ms, 30s, 5m or 1h30m", path[len(path)-1], text)
+		return 0, fmt.Errorf("%s: %q is %w: use a number with a unit, such as 250ms, 30s, 5m or 1h30m", path[len(path)-1], text, errNoDuration)
 	}
 	return d, nil
 }

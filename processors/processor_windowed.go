@@ -19,8 +19,7 @@ func processorSpec() *service.ConfigSpec {
 There are no timers and no end of input here: windows close when a row comes that moves the watermark. The ` + "`windowed`" + ` input has both. Batches have to arrive in order: set ` + "`pipeline.threads: 1`" + `, or use ` + "`input.processors`" + `.
 
 With durable state every message needs a position, or gets an error; ` + "`position: none`" + ` accepts that a row whose delivery fails is lost.`).
-		Fields(hostFields()...).
-		LintRule(chainLint)
+		Fields(hostFields()...)
 }
 
 // windowedProcessor is the processor host, and every operator that stands on its
@@ -29,7 +28,7 @@ type windowedProcessor struct {
 	*hosted
 	finish func(b *host.Batch, messages service.MessageBatch) // before it is offered, may be nil
 
-	calls   sync.WaitGroup
+	calls   sync.RWMutex // read by calls, held by the close that ends them
 	busy    atomic.Int32
 	limit   int         // rows in a batch that is given back
 	threads atomic.Bool // whether the log has said so
@@ -39,9 +38,8 @@ type windowedProcessor struct {
 }
 
 func newWindowedProcessor(conf *service.ParsedConfig, res *service.Resources) (service.BatchProcessor, error) {
-	if building != nil {
-		building.hosts++
-		return hostedProcessor{}, nil
+	if hostInside() {
+		return nil, errNested
 	}
 	h, err := open(conf, res, host.Config{Edge: edge{}, Reply: true})
 	if err != nil {
@@ -52,8 +50,8 @@ func newWindowedProcessor(conf *service.ParsedConfig, res *service.Resources) (s
 
 // ProcessBatch implements service.BatchProcessor.
 func (w *windowedProcessor) ProcessBatch(ctx context.Context, messages service.MessageBatch) ([]service.MessageBatch, error) {
-	w.calls.Add(1)
-	defer w.calls.Done()
+	w.calls.RLock()
+	defer w.calls.RUnlock()
 	if w.busy.Add(1) > 1 && !w.threads.Swap(true) {
 		w.log.Warnf("%s: batches arrive from several threads at once, in no order: rows may be judged late by chance. Set pipeline.threads to 1, put the processor into input.processors, or use the windowed input", nameWindowed)
 	}
@@ -146,9 +144,9 @@ func (w *windowedProcessor) Close(ctx context.Context) error {
 	w.closing.Do(func() {
 		go func() {
 			defer close(w.gone)
-			w.calls.Wait()
-			_ = w.Host.Close(context.Background())
-			w.state.release()
+			w.calls.Lock()
+			defer w.calls.Unlock()
+			_ = w.hosted.close(context.Background())
 		}()
 	})
 	select {
@@ -171,5 +169,7 @@ func (hostedProcessor) ProcessBatch(context.Context, service.MessageBatch) ([]se
 func (hostedProcessor) Close(context.Context) error { return nil }
 
 func init() {
-	must(service.RegisterBatchProcessor(nameWindowed, processorSpec(), newWindowedProcessor))
+	spec := processorSpec()
+	lintBy(nameWindowed, spec, lintHost)
+	must(service.RegisterBatchProcessor(nameWindowed, spec, newWindowedProcessor))
 }

@@ -1,0 +1,138 @@
+package processors
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redpanda-data/benthos/v4/public/bloblang"
+	"github.com/redpanda-data/benthos/v4/public/service"
+	"gopkg.in/yaml.v3"
+
+	"github.com/connect-windowed/connect-windowed/windowing"
+)
+
+// lintMethod is what the lint rules of this package call. A rule is Bloblang,
+// which knows nothing of durations, expressions and aggregates, and has only the
+// methods of packages that were initialised before this one. The method asks what
+// a constructor asks, so that lint and start say the same in the same words.
+var lintMethod = registerLintMethod("windowed_lint")
+
+// linters are what lintMethod asks, by the name of the component.
+var linters = map[string]linter{}
+
+type linter struct {
+	spec  *service.ConfigSpec
+	check func(*service.ParsedConfig) error
+}
+
+// lintBy adds the lint rule of a component to its spec.
+func lintBy(name string, spec *service.ConfigSpec, check func(*service.ParsedConfig) error) {
+	linters[name] = linter{spec, check}
+	spec.LintRule(fmt.Sprintf("root = this.%s(%q)", lintMethod, name))
+}
+
+func registerLintMethod(name string) string {
+	spec := bloblang.NewPluginSpec().Description("For the lint rules of windowed components: what is wrong with a configuration.").
+		Param(bloblang.NewStringParam("component"))
+	must(bloblang.RegisterMethodV2(name, spec, func(args *bloblang.ParsedParams) (bloblang.Method, error) {
+		component, err := args.GetString("component")
+		return func(v any) (any, error) { return linters[component].lints(v), nil }, err
+	}))
+	return name
+}
+
+// errLinted stands for a mistake that another lint rule finds.
+var errLinted = errors.New("there are other lints")
+
+// lints gives what is wrong with a configuration. What Benthos finds by the spec
+// is left to it, and what the rule of a duration field finds to that.
+func (l linter) lints(raw any) []any {
+	err := l.parsed(raw, l.check)
+	for _, said := range []error{nil, errLinted, errNoDuration, errNegative} {
+		if errors.Is(err, said) {
+			return []any{}
+		}
+	}
+	return []any{err.Error()}
+}
+
+// parsed parses a plain value by the spec.
+func (l linter) parsed(raw any, use func(*service.ParsedConfig) error) error {
+	if l.spec == nil {
+		return errLinted
+	}
+	text, err := yaml.Marshal(raw)
+	if err != nil {
+		return errLinted
+	}
+	conf, err := l.spec.ParseYAML(string(text), nil)
+	if err != nil {
+		return errLinted
+	}
+	return use(conf)
+}
+
+// lintHost checks the fields of a host and how the operators in its list stand to
+// each other.
+func lintHost(conf *service.ParsedConfig) error {
+	if _, err := parseHost(conf); err != nil {
+		return err
+	}
+	raw, err := conf.FieldAny(fieldProcessors)
+	if err != nil {
+		return err
+	}
+	list, _ := plain(raw).([]any)
+	if len(list) == 0 {
+		return errNoProcessors
+	}
+	b := &built{foreign: &foreign{}}
+	var stages []windowing.Stage
+	var elsewhere error
+	for i, element := range list {
+		st, err := b.lintElement(i, element)
+		switch {
+		case errors.Is(err, errLinted):
+			elsewhere = err
+		case err != nil:
+			return err
+		}
+		stages = append(stages, st)
+	}
+	if elsewhere != nil {
+		return elsewhere
+	}
+	_, err = windowing.NewChain(windowing.Config{Stages: stages, Start: instant()})
+	return err
+}
+
+func (b *built) lintElement(i int, element any) (st windowing.Stage, err error) {
+	name := kindOf(element)
+	if name == "" {
+		if inner := search(element, insideHost); len(inner) > 0 {
+			return st, nested(inner[0], i)
+		}
+		return windowing.Stage{Foreign: true}, nil
+	}
+	err = linters[name].parsed(element.(map[string]any)[name], func(conf *service.ParsedConfig) error {
+		op, err := kinds[name](conf)
+		if err != nil {
+			return errLinted
+		}
+		if err := b.admit(op); err != nil {
+			return err
+		}
+		b.operators = append(b.operators, op)
+		st = op.stage
+		return nil
+	})
+	return st, err
+}
+
+// insideHost names a component that must not be nested in a host's list.
+func insideHost(element map[string]any) string {
+	if _, host := element[nameWindowed]; host {
+		return nameWindowed
+	}
+	return kindOf(element)
+}
