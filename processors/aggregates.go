@@ -73,6 +73,9 @@ func parseAggregates(conf *service.ParsedConfig, groups []windowing.GroupField) 
 		if err != nil {
 			return nil, fmt.Errorf("aggregates.%s: %w", name, err)
 		}
+		if err := bindReducer(call); err != nil {
+			return nil, fmt.Errorf("aggregates.%s: %w", name, err)
+		}
 		list = append(list, windowing.Aggregate{Name: name, Call: call})
 	}
 	if len(list) == 0 {
