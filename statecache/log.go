@@ -122,9 +122,11 @@ func decodeState(payload []byte) (spaceState, error) {
 	return s, d.Done()
 }
 
-// load replays the log.
+// load replays the log. Its tables are ordered after the transaction: a writer
+// that has to grow the file waits for every reader.
 func (s *Space) load() error {
-	return s.view(place{"reading the log of state", s.name}, func(tx *bolt.Tx) (err error) {
+	where := place{"reading the log of state", s.name}
+	err := s.view(where, func(tx *bolt.Tx) (err error) {
 		b := s.bucket(tx)
 		if s.state, err = readState(b); err != nil || b == nil {
 			return err
@@ -134,14 +136,15 @@ func (s *Space) load() error {
 			if err := replay(b, st.frozen, st.active.first); err != nil {
 				return err
 			}
-			if err := st.frozen.table.order(); err != nil {
-				return err
-			}
 		}
-		if err := replay(b, st.active, st.next); err != nil {
-			return err
-		}
-		return st.active.table.order()
+		return replay(b, st.active, st.next)
+	})
+	if err != nil {
+		return err
+	}
+	return guard(s.path, where, func() error {
+		_, err := s.tables()
+		return err
 	})
 }
 
