@@ -10,7 +10,9 @@ import (
 
 const (
 	lazyCommit     = time.Second            // the longest that delivered rows wait for their removal
-	floodCommit    = 500 * time.Millisecond // the longest that applied rows wait for a commit while more arrive
+	floodCommit    = 300 * time.Millisecond // the longest that applied rows wait for a commit while more arrive
+	floodPause     = 2 * time.Millisecond   // how long nothing arrives when a flood pauses
+	floodRows      = 4096                   // applied rows that make a flood
 	firstRetry     = 50 * time.Millisecond
 	lastRetry      = 5 * time.Second
 	retryLogPeriod = 30 * time.Second
@@ -36,8 +38,7 @@ func (o *owner) startCommit() {
 	if o.flight != nil || o.faulted {
 		return
 	}
-	if o.chain.Whole() && o.applied.dirty &&
-		(o.parted || len(o.mailbox) == 0 || o.inbox() == nil || time.Since(o.applied.since) >= floodCommit) {
+	if o.chain.Whole() && o.applied.dirty && o.due() {
 		o.send(o.buildWhole())
 		return
 	}
@@ -51,6 +52,22 @@ func (o *owner) startCommit() {
 		o.outbox.saveSettled(kv.SubWriter(&ws.batch, outboxPrefix))
 		o.send(ws)
 	}
+}
+
+// due says that nothing is won by waiting longer with a commit. As long as batches
+// keep coming they share one; when they stop, the source may be waiting for its
+// acknowledgements. The pause that counts as a stop is too short to slow down a
+// source that lets floodRows be under way.
+func (o *owner) due() bool {
+	switch {
+	case o.parted || o.inbox() == nil:
+		return true
+	case time.Since(o.applied.since) >= floodCommit:
+		return true
+	case len(o.mailbox) > 0:
+		return false
+	}
+	return o.applied.rows < floodRows || !time.Now().Before(o.applied.latest.Add(floodPause))
 }
 
 // Prefixes of a host's records in its store.
@@ -152,7 +169,7 @@ func (o *owner) committed(res result) {
 		o.report.meter.Took(CommitTime, res.took)
 	}
 	if o.outbox != nil {
-		o.outbox.ready = append(o.outbox.ready, ws.outs...)
+		o.outbox.saved(ws.outs)
 	}
 	o.let(ws.pending)
 }

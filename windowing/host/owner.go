@@ -65,6 +65,7 @@ type pending struct {
 	replies []answered
 	rows    int
 	since   time.Time // of the first batch
+	latest  time.Time // of the last batch
 	dirty   bool      // the chain's state has changed
 }
 
@@ -230,6 +231,9 @@ func (o *owner) tick() <-chan time.Time {
 // due already waits for a reader, or for the disk, and for no timer.
 func (o *owner) timer(now time.Time) <-chan time.Time {
 	at := o.wake
+	if o.flight == nil && o.applied.rows >= floodRows && len(o.mailbox) == 0 {
+		at = o.applied.latest.Add(floodPause)
+	}
 	if o.outbox != nil {
 		if due, ok := o.outbox.due(); ok && due.After(now) && due.Before(at) {
 			at = due

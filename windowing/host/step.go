@@ -36,8 +36,9 @@ func (o *owner) take(b *Batch) {
 		o.finish()
 		return
 	}
+	o.applied.latest = time.Now()
 	if !o.applied.dirty {
-		o.applied.since = time.Now()
+		o.applied.since = o.applied.latest
 	}
 	o.applied.rows += len(rows)
 	o.applied.dirty = true
