@@ -206,14 +206,21 @@ func (m *testMeter) count(name string) int64 {
 type disk struct {
 	*kvtest.Store
 
-	// mu protects log.
-	mu  sync.Mutex
-	log [][]byte // commits that reached the store, in order
+	// mu protects all below.
+	mu   sync.Mutex
+	log  [][]byte // commits that reached the store, in order
+	dead bool     // nothing reaches the store any more, although it says so
 }
 
 func newDisk() *disk { return &disk{Store: kvtest.Memory()} }
 
 func (d *disk) Commit(b *kv.Batch) error {
+	d.mu.Lock()
+	dead := d.dead
+	d.mu.Unlock()
+	if dead {
+		return nil
+	}
 	if err := d.Store.Commit(b); err != nil {
 		return err
 	}
@@ -221,6 +228,13 @@ func (d *disk) Commit(b *kv.Batch) error {
 	defer d.mu.Unlock()
 	d.log = append(d.log, slices.Clone(b.Bytes()))
 	return nil
+}
+
+// kill cuts the host off that uses the disk.
+func (d *disk) kill() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = true
 }
 
 func (d *disk) commits() int {

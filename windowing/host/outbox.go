@@ -36,6 +36,7 @@ type outbox struct {
 	edge     Edge
 	next     uint64
 	staged   []*out   // emitted, not in a write set yet
+	saving   int      // in the write set under way
 	ready    []*out   // committed, nobody read them
 	retry    []*group // refused, by due
 	waiting  int      // rows in retry
@@ -57,7 +58,7 @@ func newOutbox(edge Edge, revising bool) *outbox {
 }
 
 // unread is the number of rows that nobody has read, or that came back.
-func (o *outbox) unread() int { return len(o.staged) + len(o.ready) + o.waiting }
+func (o *outbox) unread() int { return len(o.staged) + o.saving + len(o.ready) + o.waiting }
 
 // empty says that everything was delivered and its removal is committed.
 func (o *outbox) empty() bool { return o.unread() == 0 && o.flying == 0 && len(o.settled) == 0 }
@@ -204,8 +205,14 @@ func (o *outbox) save(w kv.Writer) []*out {
 	}
 	o.saveSettled(w)
 	staged := o.staged
-	o.staged = nil
+	o.staged, o.saving = nil, len(staged)
 	return staged
+}
+
+// saved takes the rows that save gave, once they are on disk.
+func (o *outbox) saved(rows []*out) {
+	o.ready = append(o.ready, rows...)
+	o.saving = 0
 }
 
 // saveSettled removes delivered rows, neighbours in one range.

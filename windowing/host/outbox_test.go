@@ -33,7 +33,8 @@ func (r *outboxRig) emit(t testing.TB, revision int64, keys ...string) {
 
 func (r *outboxRig) commit(t testing.TB) {
 	r.last.Reset()
-	r.ready = append(r.ready, r.save(&r.last)...)
+	rows := r.save(&r.last)
+	r.saved(rows)
 	require.NoError(t, r.store.Commit(&r.last))
 }
 

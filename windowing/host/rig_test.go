@@ -173,14 +173,17 @@ func (r *rig) reopen() *rig {
 }
 
 // kill leaves the host behind as it is and goes on with a copy of its disk.
-func (r *rig) kill() *rig { return r.backTo(r.disk.commits()) }
+func (r *rig) kill() *rig {
+	r.disk.kill()
+	return r.backTo(r.disk.commits())
+}
 
 // backTo leaves the host behind and goes on with the disk as it was after the
 // first n commits.
 func (r *rig) backTo(n int) *rig {
+	r.disk.kill()
 	next := *r
 	next.disk = r.disk.after(r.t, n)
-	r.disk.OnCommit(func(*kv.Batch) error { return context.Canceled }) // nothing reaches it any more
 	return next.open()
 }
 
@@ -217,7 +220,7 @@ func (r *rig) wait(c <-chan struct{}, what string) {
 	select {
 	case <-c:
 	case <-time.After(patience):
-		require.FailNow(r.t, "waited in vain for "+what)
+		require.FailNow(r.t, "waited in vain for "+what, "%v", r.log.all())
 	}
 }
 
