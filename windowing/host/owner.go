@@ -231,7 +231,7 @@ func (o *owner) tick() <-chan time.Time {
 // due already waits for a reader, or for the disk, and for no timer.
 func (o *owner) timer(now time.Time) <-chan time.Time {
 	at := o.wake
-	if o.flight == nil && o.applied.rows >= floodRows && len(o.mailbox) == 0 {
+	if o.applied.rows >= floodRows && len(o.mailbox) == 0 && o.flight == nil && o.chain.Whole() && !o.faulted {
 		at = o.applied.latest.Add(floodPause)
 	}
 	if o.outbox != nil {

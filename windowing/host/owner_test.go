@@ -40,16 +40,18 @@ func TestNoSpinWithRefusedRows(t *testing.T) {
 	quiet(t, o)
 }
 
-// While the disk takes nothing, settled rows do not keep the owner busy.
-func TestNoSpinWithSettledRows(t *testing.T) {
+// What waits for something else keeps no timer running.
+func TestNoSpinWhileWaiting(t *testing.T) {
 	for name, change := range map[string]func(o *owner){
-		"a commit is under way":  func(o *owner) { o.flight = &writeSet{} },
-		"a position has no peer": func(o *owner) { o.faulted = true },
+		"a commit is under way":       func(o *owner) { o.flight = &writeSet{} },
+		"reading has stopped":         func(o *owner) { o.faulted = true },
+		"a foreign processor is busy": func(o *owner) { o.chain.Begin(nil, o.now()); o.outbox.settled = nil; o.lazy = time.Time{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := still(newRig(t, passes, nil))
 			o.outbox.settled = []uint64{1}
 			o.lazy = time.Now().Add(-time.Second)
+			o.applied = pending{rows: floodRows, dirty: true, since: o.lazy, latest: o.lazy}
 			change(o)
 			quiet(t, o)
 		})
