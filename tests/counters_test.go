@@ -2,6 +2,7 @@ package tests
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,9 +57,20 @@ func checkCounters(t *testing.T, play drive.Play, out drive.Outcome) {
 		}
 		require.EqualValues(t, *run.Errors+out.Flagged, invalid, invalidRows)
 	}
-	if !kills(run) && run.OnEnd == "" {
+	if !kills(run) && run.OnEnd == "" && !chained(run) {
 		require.EqualValues(t, len(out.Rows), sumOf(out, rowsEmitted), rowsEmitted)
 	}
+}
+
+// chained says that rows of one operator go into another, and are counted twice.
+func chained(run machine.Run) bool {
+	operators := 0
+	for _, kind := range drive.Kinds(run.Config) {
+		if strings.HasSuffix(kind, "_window") {
+			operators++
+		}
+	}
+	return operators > 1
 }
 
 func kills(run machine.Run) bool {
