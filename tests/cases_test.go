@@ -23,6 +23,10 @@ var cases = []string{
 	"013", // before 1970
 	"014", // windows with an offset
 	"017", // a closed window is not created again
+	"021", // a late row bridges sessions
+	"023", // a session is not closed early
+	"024", // a late row does not get into the next session
+	"026", // sessions that merge are taken back
 	"030", // units
 	"032", // RFC 3339
 	"033", // null, missing, malformed

@@ -16,14 +16,21 @@ var goldens = []string{
 	"tumbling-10s",
 	"tumbling-1h-offset",
 	"tumbling-nulls",
+	"session-gap",
+	"session-dynamic-gap",
+	"chain-session-tumbling",
 	"union-max",
 	"union-min",
 	"union-min-two-delays",
 	"example-bank",
 	"example-clicks",
 	"example-older-than-watermark",
+	"example-shop-session",
 	"example-shop-tumbling-append",
 	"deviation-before-1970",
+	"deviation-session-close-equal",
+	"deviation-session-late-equal",
+	"deviation-session-late-touches-open",
 }
 
 func TestGoldens(t *testing.T) {
