@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/windowing"
 )
 
 func flushing1(c *Config) { c.Flush = true }
@@ -89,6 +91,28 @@ func TestCloseAfterFlush(t *testing.T) {
 	require.Equal(t, []string{"b=2 revision 2 late", "c=1 revision 1 on_time"}, fulls(r.take(2)))
 	r.close()
 	require.Zero(t, r.disk.keys(t, flushedPrefix), "nothing is remembered of rows that are final")
+}
+
+// Revisions grow strictly also where a window takes late rows after a flush.
+func TestRevisionsAfterFlush(t *testing.T) {
+	r := newRig(t, func() []windowing.Stage {
+		return []windowing.Stage{watermarkStage(0), lateStage("w", 10*time.Second, time.Hour, wholeKey)}
+	}, flushing1)
+	run := func(from int64, notes ...*note) []string {
+		r.open()
+		defer r.close()
+		s := r.sink(nil)
+		for i, n := range notes {
+			r.offer(events(from+int64(i), n))
+		}
+		r.end()
+		return fulls(s.ended())
+	}
+	require.Equal(t, []string{"a=1 revision 1 on_time", "b=1 revision 1 on_time"}, run(0, at(1, "a"), at(1, "b")))
+	require.Equal(t, []string{"a=2 revision 2 late"}, run(2, at(2, "a")))
+	require.Equal(t, []string{"a=3 revision 3 late", "a=4 revision 4 late", "c=1 revision 1 on_time"},
+		run(3, at(3, "a"), at(15, "c"), at(4, "a")))
+	require.Equal(t, []string{"b=2 revision 2 late", "a=5 revision 5 late"}, run(6, at(5, "b"), at(6, "a")))
 }
 
 // A flush waits for its rows, whoever refuses them or reads slowly, and ends only

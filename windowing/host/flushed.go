@@ -10,10 +10,14 @@ import (
 
 // flushed remembers the rows that an end of the input put out before their time,
 // so that they come out again only where their value has changed since.
+//
+// A row is forgotten at its ordinary close, unless its operator may revise it: then
+// its number stays, so that revisions go on from it.
 type flushed struct {
-	edge  Edge
-	rows  map[string]flushedRow // by row key
-	dirty map[string]struct{}
+	edge     Edge
+	revising map[string]bool       // by operator
+	rows     map[string]flushedRow // by row key
+	dirty    map[string]struct{}
 }
 
 type flushedRow struct {
@@ -21,8 +25,12 @@ type flushedRow struct {
 	hash     uint64
 }
 
-func newFlushed(edge Edge) *flushed {
-	return &flushed{edge: edge, rows: map[string]flushedRow{}, dirty: map[string]struct{}{}}
+func newFlushed(edge Edge, stages []windowing.Stage) *flushed {
+	f := &flushed{edge: edge, revising: map[string]bool{}, rows: map[string]flushedRow{}, dirty: map[string]struct{}{}}
+	for i := range stages {
+		f.revising[stages[i].Name] = stages[i].Revises
+	}
+	return f
 }
 
 // pass judges a row at the exit of the chain: whether it comes out, and as which
@@ -41,13 +49,15 @@ func (f *flushed) pass(row *windowing.Row, flush bool) bool {
 	if known && !same {
 		m.Revision, m.Timing = max(old.revision+1, m.Revision), windowing.AfterEnd
 	}
-	f.dirty[m.RowKey] = struct{}{}
 	switch {
-	case !flush:
+	case !flush && !f.revising[m.Operator]:
 		delete(f.rows, m.RowKey)
-	case !same:
+	case same:
+		return false
+	default:
 		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash}
 	}
+	f.dirty[m.RowKey] = struct{}{}
 	return !same
 }
 

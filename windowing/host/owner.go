@@ -78,7 +78,7 @@ type answered struct {
 func newOwner(h *Host) *owner {
 	cfg := &h.config
 	o := &owner{Host: h, chain: cfg.Chain, positions: newPositions(cfg.Positions, cfg.Horizon),
-		flushed: newFlushed(cfg.Edge), commits: make(chan *writeSet, 1), results: make(chan result, 1), ackable: make(chan []func())}
+		flushed: newFlushed(cfg.Edge, cfg.Chain.Stages()), commits: make(chan *writeSet, 1), results: make(chan result, 1), ackable: make(chan []func())}
 	if cfg.Reply {
 		o.replies = newReplies(cfg.Edge, cfg.Limits.LogBytes, cfg.Horizon)
 	} else {

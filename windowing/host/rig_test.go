@@ -75,6 +75,11 @@ func watermarkStage(delay time.Duration, partitions ...string) windowing.Stage {
 
 // windowStage sums n by key.
 func windowStage(name string, size time.Duration, key func(n *note) string) windowing.Stage {
+	return lateStage(name, size, 0, key)
+}
+
+// lateStage is one that revises its rows for a while.
+func lateStage(name string, size, lateness time.Duration, key func(n *note) string) windowing.Stage {
 	grid, err := windowing.NewTumbling(size, 0)
 	if err != nil {
 		panic(err)
@@ -83,9 +88,10 @@ func windowStage(name string, size time.Duration, key func(n *note) string) wind
 	if err != nil {
 		panic(err)
 	}
-	w := windowing.NewWindow(windowing.WindowConfig{Name: name, Assigner: grid,
+	w := windowing.NewWindow(windowing.WindowConfig{Name: name, Assigner: grid, Lateness: lateness,
 		GroupBy: []windowing.GroupField{{Name: "key", Expr: "this.key"}}, Aggregates: []windowing.Aggregate{{Name: "n", Call: call}}})
-	return windowing.Stage{Name: name, Kind: "tumbling_window", Operator: w, Hold: 1, Binding: sumBinding{key: key}, Definition: w.Definition()}
+	return windowing.Stage{Name: name, Kind: "tumbling_window", Operator: w, Hold: 1, Binding: sumBinding{key: key},
+		Revises: lateness > 0, Definition: w.Definition()}
 }
 
 func wholeKey(n *note) string { return n.key }
