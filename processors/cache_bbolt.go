@@ -24,11 +24,11 @@ const (
 func bboltSpec() *service.ConfigSpec {
 	return service.NewConfigSpec().Beta().
 		Summary("Keeps a cache, and the state of windowed hosts and operators, in a bbolt file.").
-		Description(`One file serves any number of components of one process: hosts and operators that name the cache's label as their `+"`state`"+`, each under its own name, and everything that uses a cache. Another process cannot open the file meanwhile. Every write is on disk when it returns; writes that wait together share one.
+		Description(`One file serves any number of components of one process: hosts and operators that name the cache's label as their ` + "`state`" + `, each under its own name, and everything that uses a cache. Another process cannot open the file meanwhile. Every write is on disk when it returns; writes that wait together share one.
 
-Expired entries are absent at once, and their space is used again. A bbolt file does not shrink: stop and run `+"`bbolt compact`"+` to give space back to the disk.
+Expired entries are absent at once, and their space is used again. A bbolt file does not shrink: stop and run ` + "`bbolt compact`" + ` to give space back to the disk.
 
-`+"`connect-windowed test` and `lint`"+` never open the file: the cache is in memory there.`).
+` + "`connect-windowed test` and `lint`" + ` never open the file: the cache is in memory there.`).
 		Field(service.NewStringField(fieldPath).Description("The file. It is created with its folders where it does not exist. Keep it on a local disk.").Example("./state/orders.db")).
 		Field(service.NewStringField(fieldTTL).Optional().LintRule(durationLint(fieldTTL, false)).
 			Description("How long entries live that are set without a TTL. For ever by default. It does not concern the state of hosts and operators.")).
