@@ -41,12 +41,34 @@ func (e edge) Exit(row *windowing.Row) windowing.Message {
 	switch {
 	case row.Mark == nil:
 	case row.Flag == windowing.Late:
+		strip(m)
 		m.MetaSetMut(metaLateOperator, row.Mark.Operator)
 		m.MetaSetMut(metaLateBy, row.Mark.LateBy.String())
 	default:
+		strip(m)
 		markMessage(m, row.Mark)
 	}
 	return m
+}
+
+// owned are the keys that only the exit of a chain writes.
+var owned = map[string]bool{metaRowKey: true, metaRowID: true, metaRevision: true, metaTiming: true,
+	metaOperator: true, metaEventTime: true, metaWatermark: true, metaStart: true, metaEnd: true,
+	metaLateOperator: true, metaLateBy: true}
+
+// strip removes what another pipeline, or a processor on the way, has written
+// under keys that say what a row is.
+func strip(m *service.Message) {
+	var forged []string
+	_ = m.MetaWalkMut(func(key string, _ any) error {
+		if owned[key] {
+			forged = append(forged, key)
+		}
+		return nil
+	})
+	for _, key := range forged {
+		m.MetaDelete(key)
+	}
 }
 
 // markMessage writes the metadata of an emitted row.

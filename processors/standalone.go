@@ -82,15 +82,12 @@ func (relayBinding) Render(*windowing.Result) windowing.Message {
 // was in time, the largest close is how far event time has come.
 func relay(b *host.Batch, messages service.MessageBatch) {
 	r := &host.Relayed{Pair: windowing.Pair{Late: watermark.EndOfTime, Close: watermark.Unset}, Now: watermark.Unset}
-	for i, m := range messages {
+	for _, m := range messages {
 		c := carriedBy(m)
 		if c == nil || c.pair == nil {
 			continue
 		}
 		r.Late, r.Close, r.Now = min(r.Late, c.pair.late), max(r.Close, c.pair.close), max(r.Now, c.pair.now)
-		if c.row.Flag != windowing.Data {
-			b.Rows[i].Flag = c.row.Flag
-		}
 	}
 	if r.Late == watermark.EndOfTime {
 		r.Late = watermark.Unset
