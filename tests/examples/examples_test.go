@@ -102,6 +102,7 @@ type example struct {
 var examples = map[string]example{
 	"quickstart":  {check: likeGolden, again: true},
 	"earthquakes": {check: likeGolden, again: true},
+	"sessions":    {check: likeGolden, again: true},
 	"clickstream": {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
 }
 
