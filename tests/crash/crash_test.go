@@ -65,6 +65,15 @@ var scenarios = []struct {
 // smallBatches is a scanner that makes many steps of a file.
 const smallBatches = "lines_batch: { max_batch_size: 15 }"
 
+// mayRefuse gives the share of refusals. A processor that counts messages cannot
+// tell one that the input sends again from a new one, so nothing is promised there.
+func (s *scenario) mayRefuse(share float64) float64 {
+	if s.form != inputHost && s.pos == "ordinal" {
+		return 0
+	}
+	return share
+}
+
 // total counts the kills of the whole package, for the log.
 var total atomic.Int64
 
@@ -77,7 +86,7 @@ func TestKilledAtRandom(t *testing.T) {
 			killed := 0
 			for round := uint64(0); killed < kills(); round++ {
 				s := c.make(t, base+round)
-				s.refuse = 0.2
+				s.refuse = s.mayRefuse(0.2)
 				killed += s.killAtRandom(t, rand.New(rand.NewPCG(base, round)), kills()-killed)
 				s.verify(t)
 			}
@@ -116,7 +125,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 			base := seed(t)
 			rnd := rand.New(rand.NewPCG(base, 0))
 			s := c.make(t, base)
-			s.refuse = 0.1
+			s.refuse = s.mayRefuse(0.1)
 			hit := map[string]int{}
 			for round := range rounds() {
 				for _, point := range failpoint.Names() {

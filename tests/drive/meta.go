@@ -34,29 +34,33 @@ const metaInput = "test_input"
 type Window struct {
 	Name    string
 	GroupBy []string // names in their order
+	Revises bool     // a row may come again
 }
 
-// WindowOf reads the first window operator of a list.
+// WindowOf reads the last window operator of a list, whose rows come out.
 func WindowOf(processors []json.RawMessage) (w Window, ok bool) {
 	for _, raw := range processors {
 		var outer map[string]struct {
 			Name    string
 			GroupBy map[string]string `json:"group_by"`
+			Output  string            `json:"output_mode"`
+			Allowed string            `json:"allowed_lateness"`
 		}
 		if json.Unmarshal(raw, &outer) != nil {
 			continue // a processor whose body is a text
 		}
 		for kind, body := range outer {
-			if kind == "tumbling_window" || kind == "sliding_window" || kind == "session_window" {
+			if kind == "tumbling_window" || kind == "sliding_window" || kind == "cumulative_window" || kind == "session_window" {
 				w = Window{Name: kind, GroupBy: slices.Sorted(maps.Keys(body.GroupBy))}
 				if body.Name != "" {
 					w.Name = body.Name
 				}
-				return w, true
+				w.Revises = body.Output == "update" || body.Output == "complete" || body.Allowed != ""
+				ok = true
 			}
 		}
 	}
-	return w, false
+	return w, ok
 }
 
 // keyLimit is the length past which a row key is a prefix and a digest.

@@ -49,11 +49,16 @@ func (e Expected) String() string {
 // returns "" when there is none.
 func (r *Run) Compare(got []Got) string {
 	used := make([]bool, len(r.Expected))
+	places := map[span][]int{} // of the expected rows
+	for i, e := range r.Expected {
+		places[r.spanOf(e)] = append(places[r.spanOf(e)], i)
+	}
 	var diff []string
 	for _, g := range got {
 		match, seen := -1, false
-		for i, e := range r.Expected {
-			if r.matches(e, g) {
+		row, at := decode(g)
+		for _, i := range places[at] {
+			if r.matches(r.Expected[i], g, row) {
 				seen = seen || used[i]
 				if !used[i] {
 					match = i
@@ -77,6 +82,49 @@ func (r *Run) Compare(got []Got) string {
 		}
 	}
 	return strings.Join(diff, "\n")
+}
+
+// span is the bounds of a row in nanoseconds, the zero value for a row without.
+type span struct {
+	set        bool
+	start, end int64
+}
+
+func (r *Run) spanOf(e Expected) span {
+	if !e.Spanned {
+		return span{}
+	}
+	start, errStart := r.Unit.Nanoseconds(e.Start)
+	end, errEnd := r.Unit.Nanoseconds(e.End)
+	if errStart != nil || errEnd != nil {
+		panic(fmt.Sprint(errStart, errEnd))
+	}
+	return span{true, start, end}
+}
+
+// decode reads a row that came out, its bounds apart. A payload that is no object
+// gives nil, which matches nothing.
+func decode(g Got) (row map[string]any, at span) {
+	dec := json.NewDecoder(bytes.NewReader(g.Payload))
+	dec.UseNumber()
+	if dec.Decode(&row) != nil {
+		return nil, span{}
+	}
+	start, okStart := row["window_start"].(string)
+	end, okEnd := row["window_end"].(string)
+	if !okStart || !okEnd {
+		return row, span{}
+	}
+	var errs [2]error
+	at.set = true
+	at.start, errs[0] = ParseTime(start)
+	at.end, errs[1] = ParseTime(end)
+	if errs[0] != nil || errs[1] != nil {
+		return nil, span{}
+	}
+	delete(row, "window_start")
+	delete(row, "window_end")
+	return row, at
 }
 
 // DueBy counts the rows that must have come when step (from 1) is over. Where the
@@ -103,7 +151,7 @@ func (r *Run) DueBy(step int) int {
 	return n
 }
 
-func (r *Run) matches(e Expected, g Got) bool {
+func (r *Run) matches(e Expected, g Got, row map[string]any) bool {
 	if e.Failed != g.Failed || (e.Timing != "" && e.Timing != g.Timing) {
 		return false
 	}
@@ -125,32 +173,12 @@ func (r *Run) matches(e Expected, g Got) bool {
 			return false
 		}
 	}
-	var row map[string]any
-	dec := json.NewDecoder(bytes.NewReader(g.Payload))
-	dec.UseNumber()
-	if err := dec.Decode(&row); err != nil {
+	if row == nil {
 		return false
-	}
-	if e.Spanned {
-		if !r.bound(row, "window_start", e.Start) || !r.bound(row, "window_end", e.End) {
-			return false
-		}
-		delete(row, "window_start")
-		delete(row, "window_end")
 	}
 	judge := *r
 	judge.floats = e.Floats
 	return judge.equal(e.Fields, row)
-}
-
-func (r *Run) bound(row map[string]any, field string, want json.Number) bool {
-	text, _ := row[field].(string)
-	got, err := ParseTime(text)
-	if err != nil {
-		return false
-	}
-	ns, err := r.Unit.Nanoseconds(want)
-	return err == nil && got == ns
 }
 
 // equal compares JSON values. A whole number that is written without point and

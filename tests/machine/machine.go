@@ -241,6 +241,7 @@ func parseExpected(row map[string]any) (Expected, error) {
 			e.Start, e.Spanned = value.(json.Number), true
 		case "end":
 			e.End, e.Spanned = value.(json.Number), true
+		case "_step": // the operator of a chain: only rows of the last one come out
 		case "_timing":
 			e.Timing = value.(string)
 		case "optional":

@@ -28,6 +28,13 @@ const (
 	AfterDeliver = "after_deliver" // rows went downstream, their acknowledgement is not recorded
 )
 
+// Environment variables that make rare moments frequent, read by builds with the
+// tag `failpoints`. Each holds a whole number from 1.
+const (
+	EnvGeneration = "CONNECT_WINDOWED_GENERATION_BYTES" // see Generation
+	EnvPart       = "CONNECT_WINDOWED_PART_ROWS"        // see Part
+)
+
 // Names returns every point.
 func Names() []string {
 	return []string{OnStart, MidClose, BeforeCommit, AfterCommit, MidFold, BeforeAck, AfterAck, AfterDeliver}

@@ -14,4 +14,8 @@ func TestHitIsNothingWithoutTheTag(t *testing.T) {
 		Hit(name)
 	}
 	require.False(t, Enabled)
+	t.Setenv(EnvGeneration, "65536")
+	t.Setenv(EnvPart, "3")
+	require.Zero(t, Generation())
+	require.Zero(t, Part())
 }

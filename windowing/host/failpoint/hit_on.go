@@ -62,3 +62,24 @@ func parse(text string) (name string, n int64, err error) {
 	}
 	return name, n, nil
 }
+
+// Generation is the size in bytes at which the state's log starts to fold into
+// its base, 0 where the environment does not say. A small one folds all the time.
+func Generation() int { return number(EnvGeneration) }
+
+// Part is the number of rows in a part of a close, 0 where the environment does
+// not say. A small one cuts every close into parts.
+func Part() int { return number(EnvPart) }
+
+func number(env string) int {
+	text := os.Getenv(env)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		fmt.Fprintf(os.Stderr, "%s=%s: not a whole number from 1\n", env, text)
+		os.Exit(2)
+	}
+	return n
+}

@@ -66,3 +66,12 @@ func TestHit(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbers(t *testing.T) {
+	require.Zero(t, Generation())
+	require.Zero(t, Part())
+	t.Setenv(EnvGeneration, "65536")
+	t.Setenv(EnvPart, "3")
+	require.Equal(t, 65536, Generation())
+	require.Equal(t, 3, Part())
+}
