@@ -274,6 +274,19 @@ func (o *owner) waitForeign(timeout <-chan struct{}) bool {
 	}
 }
 
+// leaveForeign waits for a foreign processor that was told to stop. One that does
+// not listen is left behind.
+func (o *owner) leaveForeign() {
+	if o.foreign == nil {
+		return
+	}
+	select {
+	case <-o.foreign:
+	case <-time.After(closeGrace):
+		o.config.Log.Warnf("%s: a processor between operators does not stop when it is told to; it is left behind", o.config.Name)
+	}
+}
+
 // await waits for the write set in flight.
 func (o *owner) await(timeout <-chan struct{}) {
 	if o.flight == nil {

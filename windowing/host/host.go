@@ -54,7 +54,8 @@ type Runner interface {
 	// End says that the input has ended, after the last Offer.
 	End(ctx context.Context) error
 	// Close stops the host: what was applied is committed, open windows stay. It
-	// returns when nothing of the host runs any more, or with ctx.
+	// returns when nothing of the host runs any more (but a foreign processor that
+	// does not heed its context), or with ctx.
 	Close(ctx context.Context) error
 }
 
@@ -230,5 +231,6 @@ func (h *Host) Close(ctx context.Context) error {
 // Done is closed when nothing of the host runs any more.
 func (h *Host) Done() <-chan struct{} { return h.done }
 
-// closeGrace is how long Close waits for a commit that fails.
+// closeGrace is how long Close waits for a commit that fails, and for foreign
+// processors.
 const closeGrace = time.Second

@@ -113,6 +113,7 @@ func (o *owner) run() {
 	<-committed
 	close(o.ackable)
 	<-acked
+	o.leaveForeign()
 }
 
 // turn does what can be done, then waits for one event. It says when to stop.

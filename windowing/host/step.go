@@ -122,11 +122,11 @@ func (o *owner) callForeign() {
 // resume takes the rows of a foreign stage. An error means that the processor was
 // abandoned: the step stays open and nothing of it is saved.
 func (o *owner) resume(res foreignResult) {
+	o.foreign = nil
 	if res.err != nil {
 		o.fault(res.err)
 		return
 	}
-	o.foreign = nil
 	o.chain.Resume(res.rows)
 }
 
