@@ -1,9 +1,11 @@
 package processors
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -26,7 +28,8 @@ const (
 	kindTime   = 6
 	kindJSON   = 7
 	kindUint   = 8
-	kindGoInt  = 9 // an int, as Kafka inputs set partition and offset
+	kindGoInt  = 9  // an int, as Kafka inputs set partition and offset
+	kindNumber = 10 // a json.Number, by its text
 )
 
 // Append implements host.Edge: payload, error text, metadata, and what the
@@ -72,7 +75,8 @@ func (e edge) appendCarried(b []byte, m *service.Message) []byte {
 	return b
 }
 
-// appendMeta encodes one metadata value with its type.
+// appendMeta encodes one metadata value with its type. Narrow numbers come back
+// wide, as Bloblang has them.
 func appendMeta(b []byte, value any) []byte {
 	switch v := value.(type) {
 	case nil:
@@ -83,26 +87,42 @@ func appendMeta(b []byte, value any) []byte {
 		return kv.AppendBlob(append(b, kindBytes), v)
 	case bool:
 		return kv.AppendBool(append(b, kindBool), v)
-	case int:
-		return kv.AppendVarint(append(b, kindGoInt), int64(v))
-	case int32:
-		return kv.AppendVarint(append(b, kindInt), int64(v))
-	case int64:
-		return kv.AppendVarint(append(b, kindInt), v)
-	case uint64:
-		return kv.AppendUvarint(append(b, kindUint), v)
-	case float32:
-		return kv.AppendUint64(append(b, kindFloat), math.Float64bits(float64(v)))
-	case float64:
-		return kv.AppendUint64(append(b, kindFloat), math.Float64bits(v))
+	case json.Number:
+		return kv.AppendBlob(append(b, kindNumber), v.String())
 	case time.Time:
-		return kv.AppendBlob(append(b, kindTime), v.Format(time.RFC3339Nano))
+		if data, err := v.MarshalBinary(); err == nil {
+			return kv.AppendBlob(append(b, kindTime), data)
+		}
+		return kv.AppendBlob(append(b, kindString), v.String())
+	}
+	if b, ok := appendNumber(b, value); ok {
+		return b
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return kv.AppendBlob(append(b, kindString), fmt.Sprint(value))
 	}
 	return kv.AppendBlob(append(b, kindJSON), text)
+}
+
+func appendNumber(b []byte, value any) ([]byte, bool) {
+	switch v := value.(type) {
+	case int:
+		return kv.AppendVarint(append(b, kindGoInt), int64(v)), true
+	case int32:
+		return kv.AppendVarint(append(b, kindInt), int64(v)), true
+	case int64:
+		return kv.AppendVarint(append(b, kindInt), v), true
+	case uint32:
+		return kv.AppendUvarint(append(b, kindUint), uint64(v)), true
+	case uint64:
+		return kv.AppendUvarint(append(b, kindUint), v), true
+	case float32:
+		return kv.AppendUint64(append(b, kindFloat), math.Float64bits(float64(v))), true
+	case float64:
+		return kv.AppendUint64(append(b, kindFloat), math.Float64bits(v)), true
+	}
+	return b, false
 }
 
 // Decode implements host.Edge.
@@ -123,15 +143,20 @@ func (e edge) Decode(data []byte) (windowing.Message, error) {
 	if d.Bool() {
 		m = carry(m, readCarried(d))
 	}
-	return m, d.Done()
+	if err := d.Done(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func readCarried(d *kv.Decoder) *carried {
 	c := &carried{pair: &pair{}}
 	c.row.Time = watermark.Time(d.Varint())
 	c.pair.late, c.pair.close, c.pair.now = watermark.Time(d.Varint()), watermark.Time(d.Varint()), watermark.Time(d.Varint())
-	c.row.Source = int32(d.Varint())
-	c.row.Flag = windowing.Flag(d.Varint())
+	source, flag := d.Varint(), d.Varint()
+	if c.row.Source, c.row.Flag = int32(source), windowing.Flag(flag); int64(c.row.Source) != source || int64(c.row.Flag) != flag || c.row.Flag > windowing.Late {
+		d.Fail("source %d or flag %d", source, flag)
+	}
 	c.at = host.Position{Known: d.Bool(), Partition: d.String(), Offset: d.Varint()}
 	c.pair.revised = d.String()
 	for n := d.Count(1); n > 0 && d.Err() == nil; n-- {
@@ -158,21 +183,36 @@ func readMeta(d *kv.Decoder) (any, error) {
 		return d.Uvarint(), d.Err()
 	case kindFloat:
 		return math.Float64frombits(d.Fixed64()), d.Err()
+	case kindNumber:
+		return json.Number(d.String()), d.Err()
 	case kindTime:
-		text := d.String()
+		data := d.Bytes()
 		if d.Err() != nil {
 			return nil, d.Err()
 		}
-		return time.Parse(time.RFC3339Nano, text)
+		var t time.Time
+		err := t.UnmarshalBinary(data)
+		return t, err
 	case kindJSON:
 		data := d.Bytes()
 		if d.Err() != nil {
 			return nil, d.Err()
 		}
-		var v any
-		err := json.Unmarshal(data, &v)
-		return v, err
+		return readJSON(data)
 	default:
 		return nil, fmt.Errorf("unknown kind of value %d", kind)
 	}
+}
+
+// readJSON reads one document. Numbers keep their digits, as in a payload.
+func readJSON(data []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err = dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err = dec.Token(); err != io.EOF {
+		return nil, errors.New("more than one JSON document")
+	}
+	return v, nil
 }

@@ -19,7 +19,7 @@ import (
 // cache is a cache that holds nothing.
 type cache struct{ mark int }
 
-func (*cache) Get(context.Context, string) ([]byte, error) { return nil, service.ErrKeyNotFound }
+func (*cache) Get(context.Context, string) ([]byte, error)               { return nil, service.ErrKeyNotFound }
 func (*cache) Set(context.Context, string, []byte, *time.Duration) error { return nil }
 func (*cache) Add(context.Context, string, []byte, *time.Duration) error { return nil }
 func (*cache) Delete(context.Context, string) error                      { return nil }
