@@ -80,7 +80,9 @@ func TestCloseDuringForeignProcessor(t *testing.T) {
 }
 
 // through is a foreign processor that changes nothing.
-func through(_ context.Context, _ int, rows []windowing.Row) ([]windowing.Row, error) { return rows, nil }
+func through(_ context.Context, _ int, rows []windowing.Row) ([]windowing.Row, error) {
+	return rows, nil
+}
 
 // A step whose foreign processor ends in time is whole, and is committed at a stop.
 func TestCloseWaitsForForeignProcessor(t *testing.T) {

@@ -19,11 +19,10 @@ func (o *owner) take(b *Batch) {
 		o.endInput()
 		return
 	}
-	now := o.now()
-	if b.Lag {
-		o.lagged = now.Mono
+	if o.lag = b.Lag; b.Lag {
+		o.lagged = o.config.Clock.Mono()
 	}
-	o.lag = b.Lag
+	now := o.now()
 	o.report.count(RowsIn, int64(len(b.Entries)), "")
 	o.current, o.answer, o.target = b, nil, Position{}
 	rows, err := o.unseen(b)
