@@ -2,6 +2,9 @@ package windowing
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -107,3 +110,65 @@ func benchAdvance(b *testing.B, rows []Row) {
 }
 
 var _ kv.Writer = (*discard)(nil)
+
+// benchGrid is benchWindow on another grid.
+func benchGrid(b testing.TB, grid Assigner, mode OutputMode) *Window {
+	w := benchWindow(b)
+	cfg := w.config
+	cfg.Assigner, cfg.Mode = grid, mode
+	return NewWindow(cfg)
+}
+
+// BenchmarkStream reports the time per row of a stream with 100 groups and a
+// thousand rows a second, in batches of 100, closing as it goes.
+func BenchmarkStream(b *testing.B) {
+	grids := map[string]func() (Assigner, error){
+		"tumbling":        func() (Assigner, error) { return NewTumbling(time.Minute, 0) },
+		"sliding=6":       func() (Assigner, error) { return NewSliding(time.Minute, 10*time.Second, 0) },
+		"sliding=60":      func() (Assigner, error) { return NewSliding(time.Minute, time.Second, 0) },
+		"sliding=3600":    func() (Assigner, error) { return NewSliding(time.Hour, time.Second, 0) },
+		"cumulative=6":    func() (Assigner, error) { return NewCumulative(time.Minute, 10*time.Second, 0) },
+		"update/tumbling": func() (Assigner, error) { return NewTumbling(time.Minute, 0) },
+		"update/sliding":  func() (Assigner, error) { return NewSliding(time.Minute, 10*time.Second, 0) },
+	}
+	for _, name := range slices.Sorted(maps.Keys(grids)) {
+		b.Run(name, func(b *testing.B) {
+			grid, err := grids[name]()
+			require.NoError(b, err)
+			mode := Append
+			if strings.HasPrefix(name, "update/") {
+				mode = Update
+			}
+			benchStream(b, benchGrid(b, grid, mode))
+		})
+	}
+}
+
+func benchStream(b *testing.B, w *Window) {
+	const batch, step = 100, time.Millisecond
+	rows := benchRows(1000, 100)
+	out, emitted := &Output{}, 0
+	in := Instant{Late: watermark.Unset, Close: watermark.Unset}
+	at := watermark.Time(0)
+	feed := func(n int) {
+		for done := 0; done < n; done += batch {
+			from := done % len(rows)
+			part := rows[from : from+batch]
+			for i := range part {
+				at = at.Add(step)
+				part[i].Time = at
+			}
+			w.Process(in, part, out)
+			in.Close = at
+			for !w.Advance(in, PartLimit, out) {
+			}
+			in.Late = in.Close
+			emitted += len(out.items)
+			out.Reset()
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	feed(b.N)
+	b.ReportMetric(float64(emitted)/float64(b.N), "rows_out/row")
+}
