@@ -100,10 +100,14 @@ type example struct {
 }
 
 var examples = map[string]example{
-	"quickstart":  {check: likeGolden, again: true},
-	"earthquakes": {check: likeGolden, again: true},
-	"sessions":    {check: likeGolden, again: true},
-	"clickstream": {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
+	"quickstart":     {check: likeGolden, again: true},
+	"moving_average": {check: likeGolden, again: true},
+	"business_days":  {check: likeGolden, again: true},
+	"rollup":         {check: likeGolden, again: true},
+	"live_totals":    {check: likeGolden, again: true},
+	"earthquakes":    {check: likeGolden, again: true},
+	"sessions":       {check: likeGolden, again: true},
+	"clickstream":    {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
 }
 
 func TestExamples(t *testing.T) {

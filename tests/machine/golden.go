@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -69,8 +70,12 @@ func LoadGolden(path string) (Run, error) {
 	return run, nil
 }
 
-// watermarks converts milliseconds. An empty number is JSON's null: unset.
+// watermarks converts milliseconds. An empty number is JSON's null: unset. Where
+// all are, Spark did not report it.
 func watermarks(list []json.Number) ([]*int64, error) {
+	if !slices.ContainsFunc(list, func(n json.Number) bool { return n != "" }) {
+		return nil, nil
+	}
 	out := make([]*int64, len(list))
 	for i, n := range list {
 		if n == "" {
