@@ -134,6 +134,9 @@ func (h *Host) Prepare(rows []windowing.Row) { h.config.Chain.Prepare(rows) }
 
 // Offer implements Runner.
 func (h *Host) Offer(ctx context.Context, b *Batch) error {
+	if h.closing.Load() { // there may be room in the mailbox, but nobody looks
+		return ErrClosed
+	}
 	for h.rows.Load() >= h.limits.MailboxRows || h.bytes.Load() >= h.limits.MailboxBytes {
 		select {
 		case <-h.room:
