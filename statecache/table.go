@@ -3,6 +3,7 @@ package statecache
 import (
 	"math"
 	"slices"
+	"sort"
 	"sync"
 	"unsafe"
 
@@ -67,40 +68,40 @@ func (t *table) orderSome(bytes int) (all bool, err error) {
 		t.puts.DeleteRange(r.from, r.to)
 		t.deleted.add(r.from, r.to)
 	}
-	for _, key := range f.sorted() {
-		t.puts.Set(key, f.puts[key].value)
+	for _, m := range f.sorted() {
+		p := &f.puts[m.put]
+		t.puts.Set(p.key, p.value)
 	}
 	return t.aside == nil, nil
 }
 
 // fresh is what batches say together that nothing has ordered yet.
 type fresh struct {
-	puts    map[string]freshPut
+	puts    []freshPut // in the order in which they apply
 	deleted []freshRange
-	ops     int
-}
-
-type freshPut struct {
-	value []byte
-	op    int // number of the operation
 }
 
 type freshRange struct {
 	from, to string
-	op       int
+	puts     uint32 // those before it
 }
 
+// putBytes is what a small assignment takes in a batch, to guess how many there are.
+const putBytes = 64
+
 func (f *fresh) read(batches [][]byte) error {
-	f.puts = map[string]freshPut{}
+	size := 0
+	for _, batch := range batches {
+		size += len(batch)
+	}
+	f.puts = make([]freshPut, 0, size/putBytes)
 	for _, batch := range batches {
 		err := kv.ReadBatch(batch,
 			func(key, value []byte) {
-				f.ops++
-				f.puts[text(key)] = freshPut{value, f.ops}
+				f.puts = append(f.puts, freshPut{text(key), value})
 			},
 			func(from, to []byte) {
-				f.ops++
-				f.deleted = append(f.deleted, freshRange{text(from), text(to), f.ops})
+				f.deleted = append(f.deleted, freshRange{text(from), text(to), uint32(len(f.puts))})
 			})
 		if err != nil {
 			return err
@@ -109,22 +110,23 @@ func (f *fresh) read(batches [][]byte) error {
 	return nil
 }
 
-// sorted gives the keys that no later delete took, in order.
-func (f *fresh) sorted() []string {
-	keys := make([]string, 0, len(f.puts))
-	for key := range f.puts {
-		keys = append(keys, key)
+// sorted gives the last put on each key that no later delete took, in the order
+// of keys.
+func (f *fresh) sorted() []mark {
+	marks := slices.DeleteFunc(sortedMarks(f.puts), func(m mark) bool { return m.again })
+	if len(f.deleted) == 0 {
+		return marks
 	}
-	slices.Sort(keys)
+	taken := make([]bool, len(f.puts))
 	for _, r := range f.deleted {
-		i, _ := slices.BinarySearch(keys, r.from)
-		for ; i < len(keys) && before(keys[i], r.to); i++ {
-			if p, ok := f.puts[keys[i]]; ok && p.op < r.op {
-				delete(f.puts, keys[i])
+		i := sort.Search(len(marks), func(i int) bool { return f.puts[marks[i].put].key >= r.from })
+		for ; i < len(marks) && before(f.puts[marks[i].put].key, r.to); i++ {
+			if marks[i].put < r.puts {
+				taken[marks[i].put] = true
 			}
 		}
 	}
-	return slices.DeleteFunc(keys, func(key string) bool { _, ok := f.puts[key]; return !ok })
+	return slices.DeleteFunc(marks, func(m mark) bool { return taken[m.put] })
 }
 
 // items is the work that folding the table takes, roughly. It wants order first.

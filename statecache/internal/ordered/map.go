@@ -38,6 +38,7 @@ type Map[V any] struct {
 	firsts []string
 	blocks []*block[V]
 	size   int
+	last   int // the block of the last Set: keys often come in order
 }
 
 // Len is the number of keys.
@@ -64,7 +65,7 @@ func (m *Map[V]) Set(key string, v V) {
 		m.blocks = append(m.blocks, &block[V]{})
 		m.firsts = append(m.firsts, key)
 	}
-	n := m.block(key)
+	n := m.near(key)
 	b := m.blocks[n]
 	i, found := b.search(key)
 	if found {
@@ -175,6 +176,16 @@ func (m *Map[V]) block(key string) int {
 	return max(n-1, 0)
 }
 
+// near is block for a writer whose keys come in order.
+func (m *Map[V]) near(key string) int {
+	n := m.last
+	if n >= len(m.firsts) || key < m.firsts[n] || n+1 < len(m.firsts) && key >= m.firsts[n+1] {
+		n = m.block(key)
+	}
+	m.last = n
+	return n
+}
+
 // split halves block n. A block that grew at its end (keys that come in
 // order) leaves nearly all behind, so that ordered filling packs well.
 func (m *Map[V]) split(n int) {
@@ -230,7 +241,7 @@ func (m *Map[V]) tidy(n int) {
 			l, r := m.blocks[k], m.blocks[k+1]
 			l.keys = append(l.keys, r.keys...)
 			l.vals = append(l.vals, r.vals...)
-			l.number(commonPrefix(l.keys[0], l.keys[len(l.keys)-1]))
+			l.number(CommonPrefix(l.keys[0], l.keys[len(l.keys)-1]))
 			r.keys, r.vals = nil, nil
 			m.drop(k+1, k+2)
 		}
@@ -253,7 +264,7 @@ func (b *block[V]) search(key string) (at int, found bool) {
 			return len(b.keys), false
 		}
 	}
-	num := number(key, b.common)
+	num := Number(key, b.common)
 	lo, tie := slices.BinarySearch(b.nums, num)
 	if !tie {
 		return lo, false
@@ -269,17 +280,17 @@ func (b *block[V]) search(key string) (at int, found bool) {
 func (b *block[V]) insert(i int, key string, v V) {
 	b.keys = slices.Insert(b.keys, i, key)
 	b.vals = slices.Insert(b.vals, i, v)
-	if c := commonPrefix(b.keys[0], b.keys[len(b.keys)-1]); c < b.common {
+	if c := CommonPrefix(b.keys[0], b.keys[len(b.keys)-1]); c < b.common {
 		b.number(c)
 	} else {
-		b.nums = slices.Insert(b.nums, i, number(key, b.common))
+		b.nums = slices.Insert(b.nums, i, Number(key, b.common))
 	}
 }
 
 // sharpen skips more of what the keys share, where that is worth reading them
 // all: they tie the less.
 func (b *block[V]) sharpen() {
-	if c := commonPrefix(b.keys[0], b.keys[len(b.keys)-1]); c >= b.common+4 {
+	if c := CommonPrefix(b.keys[0], b.keys[len(b.keys)-1]); c >= b.common+4 {
 		b.number(c)
 	}
 }
@@ -287,13 +298,13 @@ func (b *block[V]) sharpen() {
 func (b *block[V]) number(common int) {
 	b.common, b.nums = common, b.nums[:0]
 	for _, k := range b.keys {
-		b.nums = append(b.nums, number(k, common))
+		b.nums = append(b.nums, Number(k, common))
 	}
 }
 
-// number is 8 bytes of key behind the common ones, in the order of the keys;
+// Number is 8 bytes of key behind the common ones, in the order of the keys;
 // keys that differ further behind, or in zeros at their end, have one number.
-func number(key string, common int) (num uint64) {
+func Number(key string, common int) (num uint64) {
 	key = key[common:]
 	if len(key) >= 8 {
 		return binary.BigEndian.Uint64([]byte(key[:8]))
@@ -304,7 +315,8 @@ func number(key string, common int) (num uint64) {
 	return num
 }
 
-func commonPrefix(a, b string) int {
+// CommonPrefix is the number of bytes in which two texts agree at their beginning.
+func CommonPrefix(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

@@ -21,11 +21,11 @@ func check[V any](t *testing.T, m *Map[V]) {
 		require.Len(t, b.vals, len(b.keys))
 		require.Equal(t, m.firsts[i], b.keys[0])
 		require.Len(t, b.nums, len(b.keys))
-		require.LessOrEqual(t, b.common, commonPrefix(b.keys[0], b.keys[len(b.keys)-1]))
+		require.LessOrEqual(t, b.common, CommonPrefix(b.keys[0], b.keys[len(b.keys)-1]))
 		for j, k := range b.keys {
 			require.True(t, i+j == 0 || last < k, "%q before %q", last, k)
 			last = k
-			require.Equal(t, number(k, b.common), b.nums[j])
+			require.Equal(t, Number(k, b.common), b.nums[j])
 		}
 		size += len(b.keys)
 	}
