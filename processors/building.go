@@ -15,6 +15,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/windowing"
+	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
 
 // fieldProcessors is the list of a host.
@@ -252,7 +253,7 @@ func (b *built) link(stages []windowing.Stage) error {
 			leading = stages[i].Operator == nil
 		}
 	}
-	cfg := windowing.Config{Stages: stages, Lead: len(lead), Start: instant()}
+	cfg := windowing.Config{Stages: stages, Lead: len(lead), Start: instant(), Limit: failpoint.Part()}
 	if len(lead) > 0 {
 		p, err := newProgram(lead...)
 		if err != nil {

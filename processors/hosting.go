@@ -64,6 +64,9 @@ func parseHost(conf *service.ParsedConfig) (c hostConfig, err error) {
 	if c.position, err = parsePosition(conf); err != nil {
 		return c, err
 	}
+	if c.position.mode == host.Ordinal && !conf.Contains(fieldOnEnd) { // only the input has that field
+		return c, errOrdinal
+	}
 	c.horizon, err = parseDuration(conf, 10*time.Minute, fieldHorizon)
 	return c, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/connect-windowed/connect-windowed/watermark"
 	"github.com/connect-windowed/connect-windowed/windowing"
 	"github.com/connect-windowed/connect-windowed/windowing/host"
+	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
 
 // Mistakes that an operator on its own sees only in the messages.
@@ -35,7 +36,7 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
 	stages[len(stages)-1].Binding = op.bind(p)
-	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant()})
+	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant(), Limit: failpoint.Part()})
 	if err != nil {
 		return nil, err
 	}

@@ -190,6 +190,16 @@ type Stats struct {
 	Folding  bool // a frozen generation is on its way into the base
 }
 
+// Folding says whether a part of the log is on its way into the base. It may be
+// called where Get may.
+func (s *Space) Folding() bool {
+	if s.enter() != nil {
+		return false
+	}
+	defer s.users.Add(-1)
+	return s.state.frozen != nil
+}
+
 // Stats may be called where Get may.
 func (s *Space) Stats() (st Stats) {
 	if s.enter() != nil {

@@ -134,6 +134,9 @@ func (o *owner) persist(ctx context.Context, ws *writeSet) (res result) {
 		err := o.config.Store.Commit(&ws.batch)
 		if err == nil {
 			failpoint.Hit(failpoint.AfterCommit)
+			if f, ok := o.config.Store.(interface{ Folding() bool }); ok && f.Folding() {
+				failpoint.Hit(failpoint.MidFold)
+			}
 			if res.fail > 0 {
 				o.config.Log.Infof("%s: the state is on disk again after %d failed tries", o.config.Name, res.fail)
 			}
