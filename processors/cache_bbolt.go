@@ -10,6 +10,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/statecache"
+	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
 
 const (
@@ -53,7 +54,8 @@ type bboltCache struct {
 	every time.Duration
 }
 
-func newBboltCache(conf *service.ParsedConfig, res *service.Resources) (service.Cache, error) {
+// parseBbolt reads the configuration of a cache.
+func parseBbolt(conf *service.ParsedConfig) (*bboltCache, error) {
 	path, err := conf.FieldString(fieldPath)
 	if err != nil {
 		return nil, err
@@ -61,7 +63,7 @@ func newBboltCache(conf *service.ParsedConfig, res *service.Resources) (service.
 	if path == "" {
 		return nil, fmt.Errorf("%s: must not be empty: give the path of a file", fieldPath)
 	}
-	c := &bboltCache{label: res.Label(), log: res.Logger()}
+	c := &bboltCache{}
 	if c.ttl, err = parseDuration(conf, 0, fieldTTL); err != nil {
 		return nil, err
 	}
@@ -69,10 +71,16 @@ func newBboltCache(conf *service.ParsedConfig, res *service.Resources) (service.
 		return nil, err
 	}
 	wait, err := parseDuration(conf, 0, fieldLockWait)
+	c.settings = cacheSettings{path: path, options: statecache.Options{LockTimeout: wait, GenerationBytes: failpoint.Generation()}}
+	return c, err
+}
+
+func newBboltCache(conf *service.ParsedConfig, res *service.Resources) (service.Cache, error) {
+	c, err := parseBbolt(conf)
 	if err != nil {
 		return nil, err
 	}
-	c.settings = cacheSettings{path: path, options: statecache.Options{LockTimeout: wait}}
+	c.label, c.log = res.Label(), res.Logger()
 	res.SetGeneric(cacheKey{c.label}, c.settings)
 	if dryRun() {
 		return newDryCache(c.ttl), nil
@@ -209,4 +217,8 @@ func cacheError(err error) error {
 	return err
 }
 
-func init() { must(service.RegisterCache(nameBbolt, bboltSpec(), newBboltCache)) }
+func init() {
+	spec := bboltSpec()
+	lintBy(nameBbolt, spec, func(conf *service.ParsedConfig) error { _, err := parseBbolt(conf); return err })
+	must(service.RegisterCache(nameBbolt, spec, newBboltCache))
+}

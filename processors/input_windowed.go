@@ -49,7 +49,7 @@ func newWindowedInput(conf *service.ParsedConfig, res *service.Resources) (servi
 	if hostInside() {
 		return nil, errNested
 	}
-	onEnd, err := conf.FieldString(fieldOnEnd)
+	onEnd, err := parseOption(conf, fieldOnEnd, "keep", "flush")
 	if err != nil {
 		return nil, err
 	}

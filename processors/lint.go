@@ -25,6 +25,12 @@ type linter struct {
 	check func(*service.ParsedConfig) error
 }
 
+// What lintMethod is asked about a field.
+const (
+	lintDuration = "duration"
+	lintSigned   = "signed duration"
+)
+
 // lintBy adds the lint rule of a component to its spec.
 func lintBy(name string, spec *service.ConfigSpec, check func(*service.ParsedConfig) error) {
 	linters[name] = linter{spec, check}
@@ -33,28 +39,42 @@ func lintBy(name string, spec *service.ConfigSpec, check func(*service.ParsedCon
 
 func registerLintMethod(name string) string {
 	spec := bloblang.NewPluginSpec().Description("For the lint rules of windowed components: what is wrong with a configuration.").
-		Param(bloblang.NewStringParam("component"))
+		Param(bloblang.NewStringParam("about")).Param(bloblang.NewStringParam("field").Default(""))
 	must(bloblang.RegisterMethodV2(name, spec, func(args *bloblang.ParsedParams) (bloblang.Method, error) {
-		component, err := args.GetString("component")
-		return func(v any) (any, error) { return linters[component].lints(v), nil }, err
+		about, err := args.GetString("about")
+		if err != nil {
+			return nil, err
+		}
+		field, err := args.GetString("field")
+		return func(v any) (any, error) { return lintsOf(about, field, v), nil }, err
 	}))
 	return name
 }
 
-// errLinted stands for a mistake that another lint rule finds.
-var errLinted = errors.New("there are other lints")
-
-// lints gives what is wrong with a configuration. What Benthos finds by the spec
-// is left to it, and what the rule of a duration field finds to that.
-func (l linter) lints(raw any) []any {
-	err := l.parsed(raw, l.check)
-	for _, said := range []error{nil, errLinted, errNoDuration, errNegative} {
+// lintsOf gives what is wrong with the configuration of a component, or of a
+// field. What Benthos finds by the spec is left to it, and what the rule of a field
+// finds to that.
+func lintsOf(about, field string, v any) []any {
+	var err error
+	switch about {
+	case lintDuration, lintSigned:
+		_, err = toDuration(field, fmt.Sprint(v), about == lintSigned)
+		if err != nil {
+			return []any{err.Error()}
+		}
+	default:
+		err = linters[about].parsed(v, linters[about].check)
+	}
+	for _, said := range []error{nil, errLinted, errNoDuration, errNegative, errNoOption} {
 		if errors.Is(err, said) {
 			return []any{}
 		}
 	}
 	return []any{err.Error()}
 }
+
+// errLinted stands for a mistake that another lint rule finds.
+var errLinted = errors.New("there are other lints")
 
 // parsed parses a plain value by the spec.
 func (l linter) parsed(raw any, use func(*service.ParsedConfig) error) error {
@@ -75,7 +95,11 @@ func (l linter) parsed(raw any, use func(*service.ParsedConfig) error) error {
 // lintHost checks the fields of a host and how the operators in its list stand to
 // each other.
 func lintHost(conf *service.ParsedConfig) error {
-	if _, err := parseHost(conf); err != nil {
+	c, err := parseHost(conf)
+	if err != nil {
+		return err
+	}
+	if _, err := newPositioner(c.position); err != nil {
 		return err
 	}
 	raw, err := conf.FieldAny(fieldProcessors)

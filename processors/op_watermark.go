@@ -106,7 +106,7 @@ func parseWatermark(conf *service.ParsedConfig) (*operator, error) {
 
 // parseTop reads what stands at the top only.
 func parseTop(conf *service.ParsedConfig, cfg *watermark.Config, w *windowing.Watermark) error {
-	policy, err := conf.FieldString(fieldPolicy)
+	policy, err := parseOption(conf, fieldPolicy, "min", "max")
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func parseSource(conf *service.ParsedConfig, c sourceConfig, sc watermark.Source
 	var err error
 	if conf.Contains(fieldUnit) {
 		var unit string
-		if unit, err = conf.FieldString(fieldUnit); err != nil {
+		if unit, err = parseOption(conf, fieldUnit, "s", "ms", "us", "ns"); err != nil {
 			return c, sc, err
 		}
 		if c.unit, err = watermark.ParseUnit(unit); err != nil {
@@ -199,7 +199,10 @@ func parseSource(conf *service.ParsedConfig, c sourceConfig, sc watermark.Source
 	if sc.IdleTimeout, err = parseDuration(conf, sc.IdleTimeout, fieldIdleTimeout); err != nil {
 		return c, sc, err
 	}
-	return c, sc, parsePartitions(conf, &sc)
+	if err = parsePartitions(conf, &sc); err == nil && c.partition == noPartition && len(sc.Partitions)+sc.PartitionCount > 0 {
+		err = fmt.Errorf("%s: with partition: none there is only one: remove one of the two", fieldPartitions)
+	}
+	return c, sc, err
 }
 
 // parsePartitions reads the declared partitions, a list or a count.
@@ -212,27 +215,44 @@ func parsePartitions(conf *service.ParsedConfig, sc *watermark.SourceConfig) err
 		return err
 	}
 	sc.Partitions, sc.PartitionCount = nil, 0
-	switch v := plain(raw).(type) {
+	v := plain(raw)
+	switch v := v.(type) {
+	case nil:
+		return nil
 	case []any:
-		for _, e := range v {
-			sc.Partitions = append(sc.Partitions, fmt.Sprint(e))
-		}
-		if len(v) > 0 {
-			return nil
+		if sc.Partitions, err = partitionList(v); err != nil || len(v) > 0 {
+			return err
 		}
 	case int:
 		sc.PartitionCount = v
 	case int64:
 		sc.PartitionCount = int(v)
-	case float64:
+	case float64: // from a template
 		if v == float64(int(v)) {
 			sc.PartitionCount = int(v)
 		}
 	}
 	if sc.PartitionCount <= 0 {
-		return fmt.Errorf("%s: %v is not allowed: use a list of names or a count of 1 or more", fieldPartitions, plain(raw))
+		return fmt.Errorf("%s: %v is not allowed: use a list of names or a count of 1 or more", fieldPartitions, v)
 	}
 	return nil
+}
+
+// partitionList gives the names, which are compared as text.
+func partitionList(list []any) (names []string, err error) {
+	for _, e := range list {
+		switch e.(type) {
+		case string, int, int64, uint64, float64, bool:
+		default:
+			return nil, fmt.Errorf("%s: %v is not a name: use a list of names or a count of 1 or more", fieldPartitions, e)
+		}
+		name := fmt.Sprint(e)
+		if slices.Contains(names, name) {
+			return nil, fmt.Errorf("%s: %q is there twice: partitions are compared as text", fieldPartitions, name)
+		}
+		names = append(names, name)
+	}
+	return names, nil
 }
 
 // watermarkDefinition is what makes a stored watermark meaningful: what an event

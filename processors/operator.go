@@ -3,12 +3,15 @@ package processors
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/watermark"
 	"github.com/connect-windowed/connect-windowed/windowing"
+	"github.com/connect-windowed/connect-windowed/windowing/host"
 )
 
 // operator is an operator as its constructor parsed it, before it has a place in
@@ -72,56 +75,75 @@ func parseCommon(conf *service.ParsedConfig, kind string) (op *operator, err err
 	if op.position, err = parsePosition(conf); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
+	if op.position.mode == host.Ordinal {
+		return nil, fmt.Errorf("%s: %w", kind, errOrdinal)
+	}
 	op.stage = windowing.Stage{Name: op.name, Kind: kind}
 	return op, nil
 }
 
-// Mistakes in a duration, which the lint rule of the field finds too.
+// Mistakes that the lint rule of the field finds too.
 var (
 	errNoDuration = errors.New("not a duration")
 	errNegative   = errors.New("negative")
+	errNoOption   = errors.New("not allowed")
 )
 
 // errNoState says that a state is nowhere.
 var errNoState = errors.New("state: must not be empty: give the label of a bbolt cache, or the word memory")
 
 // parseDuration reads a duration that must not be negative.
-func parseDuration(conf *service.ParsedConfig, fallback time.Duration, path ...string) (time.Duration, error) {
-	d, err := parseSigned(conf, fallback, path...)
-	if err == nil && d < 0 {
-		return 0, fmt.Errorf("%s: %s is %w: use 0s or more", path[len(path)-1], d, errNegative)
-	}
-	return d, err
+func parseDuration(conf *service.ParsedConfig, fallback time.Duration, field string) (time.Duration, error) {
+	return readDuration(conf, fallback, field, false)
 }
 
 // parseSigned reads a duration.
-func parseSigned(conf *service.ParsedConfig, fallback time.Duration, path ...string) (time.Duration, error) {
-	if !conf.Contains(path...) {
+func parseSigned(conf *service.ParsedConfig, fallback time.Duration, field string) (time.Duration, error) {
+	return readDuration(conf, fallback, field, true)
+}
+
+func readDuration(conf *service.ParsedConfig, fallback time.Duration, field string, signed bool) (time.Duration, error) {
+	if !conf.Contains(field) {
 		return fallback, nil
 	}
-	text, err := conf.FieldString(path...)
+	text, err := conf.FieldString(field)
 	if err != nil {
 		return 0, err
 	}
+	return toDuration(field, text, signed)
+}
+
+func toDuration(field, text string, signed bool) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %q is %w: use a number with a unit, such as 250ms, 30s, 5m or 1h30m", path[len(path)-1], text, errNoDuration)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %q is %w: use a number with a unit, such as 250ms, 30s, 5m or 1h30m", field, text, errNoDuration)
+	case d < 0 && !signed:
+		return 0, fmt.Errorf("%s: %s is %w: use 0s or more", field, d, errNegative)
 	}
 	return d, nil
 }
 
-// durationText is what time.ParseDuration accepts, for lint rules, whose Bloblang
-// has no method for durations.
+// durationText is what time.ParseDuration accepts.
 const durationText = `^[-+]?((([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+|0)$`
 
 // durationLint says in lint what parseDuration and parseSigned say at the start.
 func durationLint(field string, signed bool) string {
-	rule := fmt.Sprintf("root = if !this.string().re_match(%q) { [ %q + this.string() + %q ] }",
-		durationText, field+": ", " is not a duration: use a number with a unit, such as 250ms, 30s, 5m or 1h30m")
-	if !signed {
-		rule += fmt.Sprintf(" else if this.string().has_prefix(\"-\") { [ %q + this.string() + %q ] }", field+": ", " is negative: use 0s or more")
+	about := lintDuration
+	if signed {
+		about = lintSigned
 	}
-	return rule + " else { [] }"
+	return fmt.Sprintf("root = this.%s(%q, %q)", lintMethod, about, field)
+}
+
+// parseOption reads a field that takes one of a few words. Lint knows them from
+// the spec, but a start may leave lint out.
+func parseOption(conf *service.ParsedConfig, field string, allowed ...string) (string, error) {
+	word, err := conf.FieldString(field)
+	if err == nil && !slices.Contains(allowed, word) {
+		err = fmt.Errorf("%s: %q is %w: use %s", field, word, errNoOption, strings.Join(allowed, " or "))
+	}
+	return word, err
 }
 
 // instant is the clock that a chain starts with.

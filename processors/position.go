@@ -19,6 +19,11 @@ const fieldPosition = "position"
 // could lose rows.
 var errNoPosition = errors.New("the message has no position, so that its redelivery could not be recognised and a row whose delivery fails would be lost: set position to {partition, offset} expressions, use the windowed input, or accept the loss with `position: none`")
 
+// errOrdinal refuses counting where it cannot be right: in front of a processor an
+// input sends a refused message again within the same life, and nobody can tell it
+// from a new one.
+var errOrdinal = errors.New("position: ordinal counts what an input reads, which a processor does not see: use the windowed input, {partition, offset} expressions, or none")
+
 // positionConfig is the setting as the user wrote it.
 type positionConfig struct {
 	mode      host.PositionMode
@@ -42,7 +47,7 @@ func (c positionConfig) text() string {
 
 func positionField() *service.ConfigField {
 	return service.NewAnyField(fieldPosition).
-		Description("Where a message stands in its source, by which a redelivery is recognised: absent for the metadata `kafka_topic`, `kafka_partition` and `kafka_offset`; an object `{partition: <expression>, offset: <expression>}`; `ordinal` for inputs that start at the beginning each time (messages are counted, by the metadata `path`); or `none`.").
+		Description("Where a message stands in its source, by which a redelivery is recognised: absent for the metadata `kafka_topic`, `kafka_partition` and `kafka_offset`; an object `{partition: <expression>, offset: <expression>}`; `ordinal`, in the `windowed` input only, for inputs that start at the beginning each time (messages are counted, by the metadata `path`); or `none`.").
 		Optional()
 }
 
@@ -58,24 +63,22 @@ func parsePosition(conf *service.ParsedConfig) (c positionConfig, err error) {
 	c.explicit = true
 	switch v := plain(v).(type) {
 	case string:
-		switch v {
-		case "ordinal":
-			c.mode = host.Ordinal
-			return c, nil
-		case "none":
-			c.mode = host.None
+		if mode, ok := positionWords[v]; ok {
+			c.mode = mode
 			return c, nil
 		}
-		return c, fmt.Errorf("%s: %q is not allowed: use ordinal, none, or an object of partition and offset expressions", fieldPosition, v)
 	case map[string]any:
 		c.partition, _ = v["partition"].(string)
 		c.offset, _ = v["offset"].(string)
 		if c.partition != "" && c.offset != "" && len(v) == 2 {
 			return c, nil
 		}
+		return c, fmt.Errorf("%s: an object takes the fields partition and offset, each a Bloblang expression, and no others", fieldPosition)
 	}
-	return c, fmt.Errorf("%s: an object takes the fields partition and offset, each a Bloblang expression, and no others", fieldPosition)
+	return c, fmt.Errorf("%s: %#v is not allowed: use ordinal, none, or an object of partition and offset expressions", fieldPosition, plain(v))
 }
+
+var positionWords = map[string]host.PositionMode{"ordinal": host.Ordinal, "none": host.None}
 
 // positioner gives the positions of messages as they enter the host. It may be
 // used by several goroutines; ordinal positions then follow the order of calls.

@@ -40,6 +40,9 @@ func (op *operator) try() error {
 	if _, err := newProgram(op.compile); err != nil {
 		return fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
+	if _, err := newPositioner(op.position); err != nil {
+		return fmt.Errorf("%s %q: %w", op.kind, op.name, err)
+	}
 	return nil
 }
 

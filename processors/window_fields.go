@@ -22,6 +22,8 @@ const (
 	fieldOutputMode = "output_mode"
 	fieldLateness   = "allowed_lateness"
 	fieldHaving     = "having"
+	fieldFill       = "fill"
+	fieldFillFor    = "fill_for"
 )
 
 // gridWords say in every manual what windows on a grid have in common.
@@ -57,6 +59,9 @@ func gridFields(modulo string) []*service.ConfigField {
 		durationField(fieldLateness, "How long after its end a window still takes rows. With `append` a row that comes after the window was final sends its group again.").Default("0s").Advanced(),
 		service.NewStringField(fieldHaving).Optional().Example("this.orders >= 10").
 			Description("A Bloblang condition on the result row: rows for which it is not true do not come out. A row for which it fails comes out with the error."),
+		service.NewStringEnumField(fieldFill, windowing.Fills[:]...).Default(windowing.Fills[windowing.NoFill]).Advanced().
+			Description("Rows for groups that have none in a window, once they had some: `null` gives the aggregates over no rows (counts are 0, others null), `zero` 0 in place of null."),
+		durationField(fieldFillFor, "How long after the end of its last window with rows a group is filled. Each window in between gives a row, also when event time jumps.").Optional().Advanced(),
 	}
 }
 
@@ -180,6 +185,9 @@ func (op *operator) window(conf *service.ParsedConfig, g grid) error {
 	if err := parseHaving(conf, &cfg, rows); err != nil {
 		return err
 	}
+	if err := parseFill(conf, &cfg); err != nil {
+		return err
+	}
 	w := windowing.NewWindow(cfg)
 	op.stage.Operator, op.stage.Revises = w, cfg.Revises()
 	op.stage.Definition = w.Definition()
@@ -231,6 +239,31 @@ func parseHaving(conf *service.ParsedConfig, cfg *windowing.WindowConfig, rows *
 	}
 	h := &having{set: set, slot: slot, rows: rows}
 	cfg.Having = h.keeps
+	return nil
+}
+
+// parseFill reads how empty windows are filled.
+func parseFill(conf *service.ParsedConfig, cfg *windowing.WindowConfig) error {
+	text, err := conf.FieldString(fieldFill)
+	if err != nil {
+		return err
+	}
+	at := slices.Index(windowing.Fills[:], text)
+	if at < 0 {
+		return fmt.Errorf("fill: %q is not one: use none, null or zero", text)
+	}
+	cfg.Fill = windowing.Fill(at)
+	if cfg.FillFor, err = parseDuration(conf, 0, fieldFillFor); err != nil {
+		return err
+	}
+	switch {
+	case cfg.Fill == windowing.NoFill && cfg.FillFor > 0:
+		return errors.New("fill_for: fill is none: set it to null or zero, or remove fill_for")
+	case cfg.Fill != windowing.NoFill && cfg.FillFor == 0:
+		return fmt.Errorf("fill: %s has no bound: set fill_for to a duration above 0s, such as 1h", text)
+	case cfg.Fill != windowing.NoFill && cfg.Revises():
+		return errors.New("fill: a filled row is final: use output_mode append without allowed_lateness")
+	}
 	return nil
 }
 
