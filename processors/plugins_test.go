@@ -87,6 +87,9 @@ func init() {
 		out, err := plugged[service.BatchOutput](conf, res)
 		return out, service.BatchPolicy{}, 64, err
 	})
+	service.MustRegisterBatchInput("test_ended", service.NewConfigSpec(), func(*service.ParsedConfig, *service.Resources) (service.BatchInput, error) {
+		return batches(nil), nil
+	})
 	service.MustRegisterCache(pluginCache, pluginSpec(), plugged[service.Cache])
 }
 
