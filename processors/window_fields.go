@@ -59,7 +59,9 @@ func gridFields(modulo string) []*service.ConfigField {
 		durationField(fieldLateness, "How long after its end a window still takes rows. With `append` a row that comes after the window was final sends its group again.").Default("0s").Advanced(),
 		service.NewStringField(fieldHaving).Optional().Example("this.orders >= 10").
 			Description("A Bloblang condition on the result row: rows for which it is not true do not come out. A row for which it fails comes out with the error."),
-		service.NewStringEnumField(fieldFill, windowing.Fills[:]...).Default(windowing.Fills[windowing.NoFill]).Advanced().
+		// Not a text: in YAML null is a value of its own, which a reader of `fill: null` means.
+		service.NewAnyField(fieldFill).Default(windowing.Fills[windowing.NoFill]).Advanced().
+			LintRule(`root = if this == null || ["none", "null", "zero"].contains(this) { [] } else { [ "fill: " + this.string() + " is not one: use none, null or zero" ] }`).
 			Description("Rows for groups that have none in a window, once they had some: `null` gives the aggregates over no rows (counts are 0, others null), `zero` 0 in place of null."),
 		durationField(fieldFillFor, "How long after the end of its last window with rows a group is filled. Each window in between gives a row, also when event time jumps.").Optional().Advanced(),
 	}
@@ -244,9 +246,13 @@ func parseHaving(conf *service.ParsedConfig, cfg *windowing.WindowConfig, rows *
 
 // parseFill reads how empty windows are filled.
 func parseFill(conf *service.ParsedConfig, cfg *windowing.WindowConfig) error {
-	text, err := conf.FieldString(fieldFill)
+	value, err := conf.FieldAny(fieldFill)
 	if err != nil {
 		return err
+	}
+	text := windowing.Fills[windowing.FillNull]
+	if value = plain(value); value != nil {
+		text = fmt.Sprint(value)
 	}
 	at := slices.Index(windowing.Fills[:], text)
 	if at < 0 {

@@ -112,7 +112,8 @@ func makeCumulative(t *testing.T, c command, st *windowing.Stage) {
 	makeWindow(t, c, st, grid)
 }
 
-// makeWindow takes what all windows have: output_mode=, allowed_lateness= and
+// makeWindow takes what all windows have: output_mode=, allowed_lateness=, fill=,
+// fill_for= and
 // having=FIELD, the name of an aggregate that has to be above 0.
 func makeWindow(t *testing.T, c command, st *windowing.Stage, assigner windowing.Assigner) {
 	cfg := windowing.WindowConfig{Name: st.Name, Assigner: assigner, PassLate: c.get("late", "drop") == "pass"}
@@ -124,6 +125,8 @@ func makeWindow(t *testing.T, c command, st *windowing.Stage, assigner windowing
 		at := slices.IndexFunc(cfg.Aggregates, func(a windowing.Aggregate) bool { return a.Name == field })
 		cfg.Having = func(res *windowing.Result) (bool, error) { return res.Values[at].AsInt() > 0, nil }
 	}
+	cfg.Fill = windowing.Fill(slices.Index(windowing.Fills[:], c.get("fill", "none")))
+	cfg.FillFor = scriptDuration(t, c.get("fill_for", "0s"))
 	st.Revises = cfg.Revises()
 	w := windowing.NewWindow(cfg)
 	st.Operator, st.Definition = w, w.Definition()

@@ -51,6 +51,11 @@ type WindowConfig struct {
 	// Having decides whether a result comes out, nil: all do. An error goes onto
 	// the row, which comes out then. It may set res.Message for Binding.Render.
 	Having func(res *Result) (keep bool, err error)
+	// Fill and FillFor (> 0) give rows to groups that have none in a window, for
+	// that long after the end of their last one with rows; in append mode without
+	// lateness only.
+	Fill    Fill
+	FillFor time.Duration
 }
 
 // Revises says that the operator may emit a row key more than once.
@@ -72,6 +77,7 @@ type Window struct {
 	revisions revisionTable  // of modes that revise
 	reached   watermark.Time // the largest close so far
 	emitted   Span           // the last window that was handed out as final
+	filling   filling
 	closing   closing
 	cursor    cursor
 	progress  bool // reached, emitted or the cursor changed since the last Save
@@ -98,7 +104,7 @@ func NewWindow(cfg WindowConfig) *Window {
 	}
 	return &Window{
 		config: cfg, args: NewArgLayout(cfg.Aggregates), identity: NewIdentity(cfg.Name),
-		state: newSliceTable(len(cfg.Aggregates), cfg.Revises()), revisions: newRevisionTable(),
+		state: newSliceTable(len(cfg.Aggregates), cfg.Revises()), revisions: newRevisionTable(), filling: newFilling(cfg.FillFor),
 		reached: watermark.Unset, emitted: endedBy(watermark.Unset),
 	}
 }
@@ -191,6 +197,9 @@ func (w *Window) Definition() []Setting {
 	// A longer one would bring back windows that are gone, without their rows.
 	if w.config.Lateness > 0 {
 		settings = append(settings, Setting{Field: "allowed_lateness", Value: w.config.Lateness.String()})
+	}
+	if w.config.Fill != NoFill { // without it nobody knows which groups there were
+		settings = append(settings, Setting{Field: "fill", Value: Fills[w.config.Fill]})
 	}
 	return settings
 }

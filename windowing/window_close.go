@@ -13,6 +13,7 @@ import (
 type closing struct {
 	table  *timeSlice // its groups; nil: there is none
 	window Span
+	rows   int        // groups of it that have rows; those behind are filled
 	last   bool       // nothing else needs the table
 	groups []ranked   // not handed out yet, ordered by key
 	order  []ranked   // memory of groups, for the next window
@@ -75,11 +76,14 @@ func (w *Window) due() (window Span, due bool) {
 		_, more := w.config.Assigner.Next(slices[i].span, w.emitted)
 		return more
 	})
-	if first == len(slices) {
-		return Span{}, false
+	window, due = w.nextFilled(w.emitted)
+	if first < len(slices) {
+		next, _ := w.config.Assigner.Next(slices[first].span, w.emitted)
+		if !due || next.Compare(window) < 0 {
+			window, due = next, true
+		}
 	}
-	window, _ = w.config.Assigner.Next(slices[first].span, w.emitted)
-	return window, window.End <= w.reached
+	return window, due && window.End <= w.reached
 }
 
 // forget drops the slices and windows that nothing needs any more.
@@ -96,6 +100,9 @@ func (w *Window) forget() {
 	}
 	w.state.drop(n)
 	w.revisions.drop(gone)
+	if gone == endedBy(w.reached) {
+		w.filling.expire(w.reached)
+	}
 }
 
 // emit hands out at most limit (> 0) groups of a window and says how many. The
@@ -107,9 +114,9 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 	}
 	n := min(limit, len(c.groups))
 	groups, table := c.groups[:n], c.table
-	w.results(window, OnTime, n, out, func(i int) ([]byte, []agg.Accumulator, int64) {
+	w.results(window, OnTime, n, out, func(i int) source {
 		number := groups[i].number
-		return table.groups.key(number), table.of(number), 1
+		return source{table.groups.key(number), table.of(number), 1, w.config.Fill == FillZero && int(number) >= c.rows}
 	})
 	if c.last {
 		for _, g := range groups {
@@ -123,6 +130,9 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 		c.groups = c.groups[n:]
 		return n
 	}
+	if w.config.Fill != NoFill {
+		w.filling.seen(window, table, c.rows)
+	}
 	*c = closing{order: c.order[:0], merged: c.merged}
 	return n
 }
@@ -131,12 +141,15 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 func (w *Window) begin(window Span) {
 	c := &w.closing
 	c.window = window
-	if parts := w.state.within(window); len(parts) == 1 {
+	if parts := w.state.within(window); len(parts) == 1 && w.config.Fill == NoFill {
 		c.table = parts[0]
 		_, more := w.config.Assigner.Next(c.table.span, window)
 		c.last = !more && w.config.Lateness == 0
 	} else {
 		c.table = w.merge(parts)
+		if c.rows = c.table.groups.count(); w.config.Fill != NoFill {
+			w.fillGroups(window, c.table)
+		}
 	}
 	c.order = c.table.groups.rank(c.order)
 	c.groups = c.order
@@ -173,10 +186,18 @@ func mergeInto(to, from []agg.Accumulator) {
 	}
 }
 
-// results emits a row for each group: its key, accumulators and revision. What
+// source is what a row is made of.
+type source struct {
+	key          []byte
+	accumulators []agg.Accumulator
+	revision     int64
+	zeros        bool // in place of nulls
+}
+
+// results emits a row for each group. What
 // the rows of one call consist of lies in a few blocks of memory: they are
 // rendered and let go together.
-func (w *Window) results(window Span, timing Timing, n int, out *Output, group func(i int) ([]byte, []agg.Accumulator, int64)) {
+func (w *Window) results(window Span, timing Timing, n int, out *Output, group func(i int) source) {
 	fields := len(w.config.Aggregates)
 	rows := make([]Result, n)
 	values := make([]agg.Value, n*fields)
@@ -185,19 +206,22 @@ func (w *Window) results(window Span, timing Timing, n int, out *Output, group f
 	w.payload = w.payload[:0]
 	w.key = AppendSpan(w.key[:0], window)
 	for i := range rows {
-		key, accumulators, revision := group(i)
+		from := group(i)
 		row := &rows[i]
 		*row = Result{
-			Time: window.last(), Timing: timing, Revision: revision, Spanned: true, Start: window.Start, End: window.End,
+			Time: window.last(), Timing: timing, Revision: from.revision, Spanned: true, Start: window.Start, End: window.End,
 			Values: values[:fields:fields],
 		}
 		values = values[fields:]
-		row.Err = w.values(accumulators, row.Values)
-		w.payload = w.identity.AppendRowKey(w.payload, key, w.key)
-		if keys == nil {
-			keys = make([]byte, 0, n*(len(key)+8))
+		row.Err = w.values(from.accumulators, row.Values)
+		if from.zeros {
+			zeros(row.Values)
 		}
-		keys = append(keys, key...)
+		w.payload = w.identity.AppendRowKey(w.payload, from.key, w.key)
+		if keys == nil {
+			keys = make([]byte, 0, n*(len(from.key)+8))
+		}
+		keys = append(keys, from.key...)
 		ends[i] = [2]int{len(keys), len(w.payload)}
 	}
 	text, from := string(w.payload), [2]int{}

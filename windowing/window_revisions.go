@@ -159,13 +159,13 @@ func (w *Window) emitRevisions(in Instant, limit int, out *Output) int {
 		slices.SortFunc(r.waiting, func(a, b uint32) int { return bytes.Compare(r.groups.key(a), r.groups.key(b)) })
 		n := min(limit, len(r.waiting))
 		parts := w.state.within(r.span)
-		w.results(r.span, w.timing(in, r.span), n, out, func(i int) ([]byte, []agg.Accumulator, int64) {
+		w.results(r.span, w.timing(in, r.span), n, out, func(i int) source {
 			number := r.waiting[i]
 			r.last[number]++
 			r.waits[number] = false
 			t.touch(r, number)
 			key := r.groups.key(number)
-			return key, w.groupOf(parts, key), r.last[number]
+			return source{key: key, accumulators: w.groupOf(parts, key), revision: r.last[number]}
 		})
 		limit -= n
 		if r.waiting = slices.Delete(r.waiting, 0, n); len(r.waiting) == 0 {

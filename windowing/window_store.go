@@ -15,6 +15,7 @@ import (
 //	                           that was handed out, and the cursor
 //	g <end> <start> <group>    a group of a slice: its accumulators, in the order of their names
 //	r <end> <start> <group>    a group of a window: its last revision, and whether the next is due
+//	f <group>                  a group that windows are filled with: the end of its last window with rows
 //
 // Instants are order-preserving, the group is canonical and ends the key: what a
 // slice or window holds is one range, and they stand in the order in which they
@@ -23,6 +24,7 @@ const (
 	progressTable = 'p'
 	groupTable    = 'g'
 	revisionTag   = 'r'
+	fillTable     = 'f'
 	windowVersion = 1
 	// Version 1 of the progress did not name the last window: what was handed out
 	// was gone.
@@ -40,6 +42,7 @@ func (w *Window) Save(out kv.Writer) {
 	clear(w.state.dirty)
 	w.state.dirty = w.state.dirty[:0]
 	w.saveRevisions(out)
+	w.saveFilling(out)
 	if w.progress {
 		out.Put([]byte{progressTable}, w.framed(progressVersion, w.appendProgress(w.payload[:0])))
 		w.progress = false
@@ -118,7 +121,10 @@ func (w *Window) Load(r kv.Reader) error {
 	if err := scanTable(r, groupTable, w.loadGroup); err != nil {
 		return err
 	}
-	return scanTable(r, revisionTag, w.loadRevision)
+	if err := scanTable(r, revisionTag, w.loadRevision); err != nil {
+		return err
+	}
+	return scanTable(r, fillTable, w.loadFilling)
 }
 
 func scanTable(r kv.Reader, table byte, load func(key, value []byte) error) error {
