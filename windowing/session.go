@@ -97,7 +97,7 @@ type session struct {
 	born         int64         // batch of its first row, 0: before the start
 	accumulators []agg.Accumulator
 	shown        []shownRow // update mode: what is out for it
-	place        sessionPlace
+	place        int        // in the heap
 	stored       storedSession
 	dirty        bool // in changed
 	pending      bool // in unshown

@@ -23,8 +23,8 @@ func (s *Session) Advance(in Instant, limit int, out *Output) (done bool) {
 		return false
 	}
 	for limit > 0 {
-		it := s.closings.next()
-		if it == nil || !s.isDue(it) {
+		it := s.closings.next(s.isDue)
+		if it == nil {
 			break
 		}
 		s.closings.remove(it)
@@ -40,13 +40,12 @@ func (s *Session) Advance(in Instant, limit int, out *Output) (done bool) {
 	}
 	clear(s.due)
 	s.due = s.due[:0]
-	next := s.closings.next()
-	return next == nil || !s.isDue(next)
+	return s.closings.next(s.isDue) == nil
 }
 
-// isDue says whether a session is closed. The end of time closes all.
-func (s *Session) isDue(it *session) bool {
-	return it.bounds.End < s.reached || s.reached == watermark.EndOfTime
+// isDue says whether a session with that end is closed. The end of time closes all.
+func (s *Session) isDue(end watermark.Time) bool {
+	return end < s.reached || s.reached == watermark.EndOfTime
 }
 
 // finals emits a row for each session. What the rows of one call consist of lies
@@ -176,7 +175,7 @@ func (s *Session) revised(it *session) *Result {
 	if len(it.shown) > 0 {
 		row.Revision = it.shown[0].revision + 1
 	}
-	if !s.isDue(it) {
+	if !s.isDue(it.bounds.End) {
 		row.Timing = Early
 	}
 	it.shown = append(it.shown[:0], shownRow{bounds: it.bounds, revision: row.Revision})

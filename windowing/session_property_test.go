@@ -129,8 +129,8 @@ func (c *sessionChaos) check(in Instant, out *Output) {
 		for i, it := range g.sessions {
 			n++
 			require.Same(c.t, g, it.group)
-			require.Same(c.t, it, c.op.closings[it.place.at])
-			require.LessOrEqual(c.t, it.place.end, it.bounds.End)
+			require.Same(c.t, it, c.op.closings[it.place].it)
+			require.LessOrEqual(c.t, c.op.closings[it.place].end, it.bounds.End)
 			require.Less(c.t, it.bounds.Start, it.bounds.End)
 			require.True(c.t, c.op.within(it.bounds))
 			if i > 0 {

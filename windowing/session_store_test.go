@@ -167,7 +167,7 @@ func FuzzSessionLoad(f *testing.F) {
 			return
 		}
 		require.Equal(t, 1, s.Windows())
-		s.dirtied(s.closings[0])
+		s.dirtied(s.closings[0].it)
 		again, out := kv.NewMemory(), &Output{}
 		saveTo(t, s, again)
 		require.NoError(t, storedSessions(t).Load(again))
