@@ -49,6 +49,9 @@ var floatShapes = map[string]func(r *rand.Rand) Value{
 	"near ties": func(r *rand.Rand) Value {
 		return Float(math.Ldexp(float64(1+r.IntN(2)), -53*r.IntN(4)) * float64(1-2*r.IntN(2)))
 	},
+	"fixed edge": func(r *rand.Rand) Value {
+		return Float(math.Ldexp(r.NormFloat64(), []int{-90, -80, -30, -27, 40, 45, 46, 47}[r.IntN(8)]))
+	},
 	"with ints": func(r *rand.Rand) Value {
 		if r.IntN(2) == 0 {
 			return Int(int64(r.Uint64()) >> r.IntN(64))
@@ -127,7 +130,7 @@ func TestManyAddsCarry(t *testing.T) {
 	e.adds, o.adds = maxAdds, maxAdds
 	e.merge(&o)
 	require.Less(t, e.adds, int32(10))
-	s := total{n: 3, floats: &e}
+	s := total{n: 3, far: &e, floats: true}
 	require.Equal(t, math.Nextafter(1, 2)-3+0.25, s.quotient(1))
 }
 
@@ -138,7 +141,7 @@ func TestRepeatedNormalizationKeepsNegativeSums(t *testing.T) {
 		e.normalize()
 	}
 	require.LessOrEqual(t, len(e.limbs), 5)
-	require.Equal(t, -1e-300, (&total{floats: &e}).quotient(1))
+	require.Equal(t, -1e-300, (&total{far: &e, floats: true}).quotient(1))
 }
 
 func BenchmarkSumResult(b *testing.B) {

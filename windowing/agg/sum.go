@@ -29,9 +29,9 @@ func (a *sum) Result() (Value, error) {
 	switch {
 	case a.n == 0:
 		return Null(), nil
-	case a.floats == nil && a.narrow():
+	case !a.floats && a.narrow():
 		return Int(int64(a.lo)), nil
-	case a.floats == nil:
+	case !a.floats:
 		return overflow(overflowInt)
 	}
 	return finite(a.quotient(1))

@@ -7,13 +7,15 @@ import (
 	"math/bits"
 )
 
-// total is the exact sum of any numbers: integers in 128 bits, floats beside
-// them only where there are some. It is the same for every order and cut.
+// total is the exact sum of any numbers: integers in 128 bits, floats in fixed
+// point, or beyond it where they do not fit. It is the same for every order and cut.
 type total struct {
 	n      int64 // numbers added
 	hi     int64 // the integers: hi * 2^64 + lo
 	lo     uint64
-	floats *exact
+	near   fixed
+	far    *exact // nil: all floats are in near
+	floats bool   // there are some
 }
 
 // add takes a number and ignores null.
@@ -26,11 +28,26 @@ func (t *total) add(v Value) {
 		t.hi += int64(v.bits)>>63 + int64(c)
 	case KindFloat:
 		t.n++
-		if t.floats == nil {
-			t.floats = &exact{}
+		t.floats = true
+		if f := math.Float64frombits(v.bits); !t.near.add(f) {
+			t.beyond().addFloat(f)
 		}
-		t.floats.addFloat(math.Float64frombits(v.bits))
 	}
+}
+
+// beyond gives the sum of the floats that are not in near.
+func (t *total) beyond() *exact {
+	if t.far == nil {
+		t.far = &exact{}
+	}
+	return t.far
+}
+
+// gather gives the sum of all floats as an exact.
+func (t *total) gather() *exact {
+	t.beyond().addFixed(t.near)
+	t.near = fixed{}
+	return t.far
 }
 
 func (t *total) merge(o *total) {
@@ -38,13 +55,13 @@ func (t *total) merge(o *total) {
 	var c uint64
 	t.lo, c = bits.Add64(t.lo, o.lo, 0)
 	t.hi += o.hi + int64(c)
-	if o.floats == nil {
-		return
+	t.floats = t.floats || o.floats
+	if !t.near.merge(o.near) {
+		t.beyond().addFixed(o.near)
 	}
-	if t.floats == nil {
-		t.floats = &exact{}
+	if o.far != nil {
+		t.beyond().merge(o.far)
 	}
-	t.floats.merge(o.floats)
 }
 
 // Bits of the first byte of a total.
@@ -58,7 +75,7 @@ func (t *total) append(b []byte) []byte {
 	if !t.narrow() {
 		flags |= totalWide
 	}
-	if t.floats != nil {
+	if t.floats {
 		flags |= totalFloats
 	}
 	b = binary.AppendVarint(append(b, flags), t.n)
@@ -68,10 +85,13 @@ func (t *total) append(b []byte) []byte {
 	} else {
 		b = binary.AppendVarint(b, int64(t.lo))
 	}
-	if t.floats != nil {
-		b = t.floats.append(b)
+	switch {
+	case !t.floats:
+		return b
+	case t.far == nil:
+		return t.near.append(b)
 	}
-	return b
+	return t.gather().append(b)
 }
 
 func (t *total) decode(d *reader) {
@@ -88,12 +108,22 @@ func (t *total) decode(d *reader) {
 		t.hi, t.lo = i>>63, uint64(i)
 	}
 	if flags&totalFloats != 0 {
-		t.floats = &exact{}
-		t.floats.decode(d)
+		t.floats = true
+		t.decodeFloats(d)
 	}
 	if t.n < 0 {
 		d.fail("negative count")
 	}
+}
+
+func (t *total) decodeFloats(d *reader) {
+	var e exact
+	e.decode(d)
+	if near, ok := e.fixed(); ok {
+		t.near = near
+		return
+	}
+	t.far = &exact{base: e.base, adds: e.adds, limbs: append([]int64(nil), e.limbs...)}
 }
 
 // narrow tells whether the sum of the integers is an int64.
@@ -103,7 +133,7 @@ func (t *total) narrow() bool { return t.hi == int64(t.lo)>>63 }
 // float64 and at a tie to the even one. An infinity means out of range.
 func (t *total) quotient(n int64) float64 {
 	const small = 1 << 53
-	if t.floats == nil && t.narrow() && n <= small {
+	if !t.floats && t.narrow() && n <= small {
 		if i := int64(t.lo); -small <= i && i <= small {
 			return float64(i) / float64(n)
 		}
@@ -130,17 +160,25 @@ func (t *total) quotient(n int64) float64 {
 func (t *total) limbs(space []int64) (limbs []int64, base int) {
 	const fraction, whole = 4, 5
 	from, to := 0, whole
-	if t.floats != nil {
-		from = min(from, int(t.floats.base))
-		to = max(to, int(t.floats.base)+len(t.floats.limbs)+2)
+	if t.floats {
+		from = fixedBase
+	}
+	if t.far != nil {
+		from = min(from, int(t.far.base))
+		to = max(to, int(t.far.base)+len(t.far.limbs)+2)
 	}
 	base = from - fraction
 	if to-base > len(space) {
 		space = make([]int64, to-base) // beyond the span of floats: only damaged state gets here
 	}
 	limbs = space[:to-base]
-	if t.floats != nil {
-		copy(limbs[int(t.floats.base)-base:], t.floats.limbs)
+	if t.far != nil {
+		copy(limbs[int(t.far.base)-base:], t.far.limbs)
+	}
+	if t.floats {
+		for i, d := range t.near.digits() {
+			limbs[fixedBase+i-base] += d
+		}
 	}
 	for i, d := range [4]int64{int64(t.lo & limbMask), int64(t.lo >> 32), t.hi & limbMask, t.hi >> 32} {
 		limbs[i-base] += d
@@ -205,10 +243,10 @@ func roundMantissa(mantissa uint64, shift int, inexact bool) float64 {
 func (t *total) big() (i *big.Int, shift int) {
 	i = new(big.Int).Lsh(big.NewInt(t.hi), 64)
 	i.Add(i, new(big.Int).SetUint64(t.lo))
-	if t.floats == nil {
+	if !t.floats {
 		return i, 0
 	}
-	f, shift := t.floats.big()
+	f, shift := t.gather().big()
 	return addShifted(i, 0, f, shift)
 }
 
