@@ -351,14 +351,18 @@ func (c *Chain) render(st *Stage) {
 	t := &c.tally[c.at]
 	t.Late += c.out.tally.Late
 	t.Invalid += c.out.tally.Invalid
+	t.Duplicate += c.out.tally.Duplicate
 	t.Emitted += c.out.tally.Emitted
 	rows := make([]Row, 0, len(c.out.items))
 	w := c.domain()
 	for i := range c.out.items {
 		it := &c.out.items[i]
 		if it.result == nil {
-			if it.row.Mark != nil && it.row.Mark.Operator == st.Name && it.row.Flag == Late {
+			if it.row.Mark != nil && it.row.Mark.Operator == st.Name {
 				it.row.Mark.Watermark = w
+			}
+			if it.row.failed {
+				it.row.failed, it.row.Message = false, st.Binding.Fail(it.row.Message, it.row.Err)
 			}
 			rows = append(rows, it.row)
 			continue
@@ -371,7 +375,8 @@ func (c *Chain) render(st *Stage) {
 // emitted is the row of a result.
 func (c *Chain) emitted(st *Stage, res *Result, w watermark.Time) Row {
 	c.arrivals++
-	row := Row{Time: res.Time, Arrival: c.arrivals, Entry: -1, Err: res.Err, Message: st.Binding.Render(res),
+	m := st.Binding.Render(res) // which may add an error
+	row := Row{Time: res.Time, Arrival: c.arrivals, Source: res.Source - 1, Entry: -1, Err: res.Err, Message: m,
 		Mark: &Mark{Operator: st.Name, Timing: res.Timing, RowKey: res.RowKey, Revision: res.Revision,
 			Spanned: res.Spanned, Start: res.Start, End: res.End, EventTime: res.Time, Watermark: w}}
 	if res.Err != nil {

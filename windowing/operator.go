@@ -49,9 +49,10 @@ type Result struct {
 	Start    watermark.Time
 	End      watermark.Time
 	Key      []byte      // canonical group, decoded by agg.DecodeKey once for each grouping expression
-	Values   []agg.Value // one for each aggregate
+	Values   []agg.Value // one for each aggregate; of a join what its Codec kept of the left and of the right message, null for a missing one
 	Err      error       // goes onto the row, e.g. agg.ErrOverflow of one field
 	Message  Message     // the message that passes, for operators that pass messages on
+	Source   int32       // of Message where it is that of a row, counted from 1; 0: none
 }
 
 // Output collects what a stage hands to the next one. Its zero value is ready.
@@ -68,9 +69,10 @@ type item struct {
 
 // Tally counts what became of rows.
 type Tally struct {
-	Late    int64 // judged late, dropped or passed on
-	Invalid int64 // failed in this stage
-	Emitted int64 // results
+	Late      int64 // judged late, dropped or passed on
+	Invalid   int64 // failed in this stage
+	Duplicate int64 // found to be duplicates, dropped or passed on
+	Emitted   int64 // results
 }
 
 // Pass hands a row on unchanged.
@@ -97,7 +99,27 @@ func (o *Output) Late(row Row, operator string, by time.Duration, pass bool) {
 // Fail hands a row on as invalid.
 func (o *Output) Fail(row Row, err error) {
 	o.tally.Invalid++
-	row.Flag, row.Err, row.counted = Invalid, err, true
+	row.Flag, row.Err, row.counted, row.failed = Invalid, err, true, true
+	o.Pass(row)
+}
+
+// Deliver hands a row on as a result of the operator: its message goes as it is,
+// with the identity of mark, and stays with the message that came in.
+func (o *Output) Deliver(row Row, mark *Mark) {
+	o.tally.Emitted++
+	row.Mark = mark
+	o.Pass(row)
+}
+
+// Duplicate counts a row that the operator has seen before, and hands it on where
+// pass says so.
+func (o *Output) Duplicate(row Row, operator string, pass bool) {
+	o.tally.Duplicate++
+	if !pass {
+		return
+	}
+	row.Flag = Duplicate
+	row.Mark = &Mark{Operator: operator, EventTime: row.Time}
 	o.Pass(row)
 }
 

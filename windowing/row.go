@@ -24,6 +24,9 @@ const (
 	// Late rows were judged late by an operator that passes them on. They pass
 	// untouched through every later stage.
 	Late
+	// Duplicate rows were seen before by an operator that passes them on. They
+	// pass untouched through every later stage.
+	Duplicate
 )
 
 // Row is one row on its way through a chain. The binding of a stage fills what
@@ -32,10 +35,11 @@ const (
 type Row struct {
 	Time      watermark.Time // event time, valid for Data rows behind a watermark
 	Arrival   int64          // number of the row in the chain, grows strictly, survives restarts
-	Source    int32          // index of the watermark's source
+	Source    int32          // index of the watermark's source, negative: of none
 	Entry     int32          // index of the offered message that the row derives from
 	Flag      Flag
 	counted   bool        // an Invalid row is in a tally
+	failed    bool        // in the stage that runs: the message has to carry Err
 	Partition string      // partition within the source, "" where there is one for all
 	Key       []byte      // canonical group or key (agg.Value.AppendKey), for the stage about to run
 	Args      []agg.Value // the operator's arguments in the order of its definition

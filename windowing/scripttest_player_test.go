@@ -208,12 +208,10 @@ func (p *player) checkEmpty() {
 			require.True(p.t, bytes.Equal(key, []byte("p")), "%s left %q in the store", st.Name, key)
 			return nil
 		}))
-		if sized, ok := st.Operator.(interface {
-			Windows() int
-			Groups() int
-		}); ok {
-			require.Zero(p.t, sized.Windows(), "windows of %s", st.Name)
-			require.Zero(p.t, sized.Groups(), "groups of %s", st.Name)
+		if sized, ok := st.Operator.(interface{ Sizes() (windows, groups int) }); ok {
+			windows, groups := sized.Sizes()
+			require.Zero(p.t, windows, "windows of %s", st.Name)
+			require.Zero(p.t, groups, "groups of %s", st.Name)
 		}
 	}
 }

@@ -76,6 +76,9 @@ func describe(t *testing.T, row windowing.Row) string {
 		require.Equal(t, windowing.NoTiming, mark.Timing)
 		require.Equal(t, row.Time, mark.EventTime)
 		return fmt.Sprintf("late for %s by %s, W %s: %s", mark.Operator, mark.LateBy, seconds(mark.Watermark), m)
+	case row.Flag == windowing.Duplicate:
+		require.Equal(t, windowing.NoTiming, mark.Timing)
+		return fmt.Sprintf("duplicate for %s, W %s: %s", mark.Operator, seconds(mark.Watermark), m)
 	case mark == nil:
 		return fmt.Sprintf("row %s", m)
 	}
@@ -98,7 +101,7 @@ func describe(t *testing.T, row windowing.Row) string {
 
 // reason is what an error wraps, so that scripts do not depend on its words.
 func reason(err error) string {
-	for _, sentinel := range []error{agg.ErrArgument, agg.ErrOverflow, agg.ErrLimit, windowing.ErrFilter, watermark.ErrRange} {
+	for _, sentinel := range []error{agg.ErrArgument, agg.ErrOverflow, agg.ErrLimit, windowing.ErrFilter, windowing.ErrFanOut, watermark.ErrRange} {
 		if errors.Is(err, sentinel) {
 			return sentinel.Error()
 		}

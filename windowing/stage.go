@@ -44,7 +44,7 @@ type Binding interface {
 	// with its Err, its message then carrying the error. It changes no state and
 	// may be called from several goroutines, ahead of the step.
 	Extract(rows []Row)
-	// Render makes the message of a result.
+	// Render makes the message of a result, and may set its Err.
 	Render(res *Result) Message
 	// Fail gives the message that carries the error. It is called by the owner.
 	Fail(m Message, err error) Message
