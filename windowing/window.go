@@ -78,6 +78,7 @@ type Window struct {
 	reached   watermark.Time // the largest close so far
 	emitted   Span           // the last window that was handed out as final
 	filling   filling
+	blocks    blockTable
 	closing   closing
 	cursor    cursor
 	progress  bool // reached, emitted or the cursor changed since the last Save
@@ -154,7 +155,9 @@ func (w *Window) slice(t watermark.Time, gone Span) *timeSlice {
 	if _, open := w.config.Assigner.Next(span, gone); !open {
 		return nil
 	}
-	return w.state.open(span)
+	s := w.state.open(span)
+	w.blocks.changed(s)
+	return s
 }
 
 // add applies a row that is not late.

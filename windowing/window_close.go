@@ -98,7 +98,9 @@ func (w *Window) forget() {
 			break
 		}
 	}
-	w.state.drop(n)
+	if w.state.drop(n); n > 0 {
+		w.blocks.drop(w.state.ordered)
+	}
 	w.revisions.drop(gone)
 	if gone == endedBy(w.reached) {
 		w.filling.expire(w.reached)
@@ -141,7 +143,7 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 func (w *Window) begin(window Span) {
 	c := &w.closing
 	c.window = window
-	if parts := w.state.within(window); len(parts) == 1 && w.config.Fill == NoFill {
+	if parts := w.pieces(window); len(parts) == 1 && w.config.Fill == NoFill {
 		c.table = parts[0]
 		_, more := w.config.Assigner.Next(c.table.span, window)
 		c.last = !more && w.config.Lateness == 0
@@ -166,18 +168,22 @@ func (w *Window) merge(parts []*timeSlice) *timeSlice {
 	if c.merged == nil {
 		c.merged = &timeSlice{width: w.state.width}
 	}
-	m := c.merged
-	m.clear()
+	c.merged.clear()
+	w.mergeTables(c.merged, parts)
+	return c.merged
+}
+
+// mergeTables adds the groups of slices to a table.
+func (w *Window) mergeTables(to *timeSlice, parts []*timeSlice) {
 	for _, s := range parts {
 		for n := range uint32(s.groups.count()) {
-			number, added := m.place(s.groups.key(n))
+			number, added := to.place(s.groups.key(n))
 			if added {
-				w.fill(m.of(number))
+				w.fill(to.of(number))
 			}
-			mergeInto(m.of(number), s.of(n))
+			mergeInto(to.of(number), s.of(n))
 		}
 	}
-	return m
 }
 
 func mergeInto(to, from []agg.Accumulator) {

@@ -158,7 +158,7 @@ func (w *Window) emitRevisions(in Instant, limit int, out *Output) int {
 		r := t.waiting[0]
 		slices.SortFunc(r.waiting, func(a, b uint32) int { return bytes.Compare(r.groups.key(a), r.groups.key(b)) })
 		n := min(limit, len(r.waiting))
-		parts := w.state.within(r.span)
+		parts := w.pieces(r.span)
 		w.results(r.span, w.timing(in, r.span), n, out, func(i int) source {
 			number := r.waiting[i]
 			r.last[number]++
