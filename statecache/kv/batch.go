@@ -23,11 +23,14 @@ type Batch struct {
 }
 
 // Put appends an assignment. The arguments are copied.
-func (b *Batch) Put(key, value []byte) {
+func (b *Batch) Put(key, value []byte) { b.put(nil, key, value) }
+
+// put is Put for a key in two pieces.
+func (b *Batch) put(prefix, key, value []byte) {
 	b.ops++
-	b.data = append(b.data, opPut)
-	b.data = AppendBlob(b.data, key)
-	b.data = AppendBlob(b.data, value)
+	data := AppendUvarint(append(b.data, opPut), uint64(len(prefix)+len(key)))
+	data = append(append(data, prefix...), key...)
+	b.data = AppendBlob(data, value)
 }
 
 // Delete appends the removal of [from, to), to the end where to is empty. A

@@ -4,6 +4,12 @@ package kv
 // own inside w. A Delete to the end ends with the prefix. Use it from one
 // goroutine at a time.
 func SubWriter(w Writer, prefix string) Writer {
+	switch w := w.(type) {
+	case *subWriter:
+		return SubWriter(w.w, string(w.prefix)+prefix)
+	case *Batch:
+		return &subWriter{w: w, batch: w, bounds: newBounds(prefix)}
+	}
 	return &subWriter{w: w, bounds: newBounds(prefix)}
 }
 
@@ -29,12 +35,17 @@ func (p bounds) appendTo(dst, to []byte) []byte {
 
 type subWriter struct {
 	bounds
-	w Writer
+	w     Writer
+	batch *Batch // w, where it is one: keys are then joined in it
 	// a and b hold the outer keys of one call; a Writer copies what it keeps.
 	a, b []byte
 }
 
 func (s *subWriter) Put(key, value []byte) {
+	if s.batch != nil {
+		s.batch.put(s.prefix, key, value)
+		return
+	}
 	s.a = append(append(s.a[:0], s.prefix...), key...)
 	s.w.Put(s.a, value)
 }
