@@ -1,6 +1,7 @@
 package windowing
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/connect-windowed/connect-windowed/watermark"
@@ -50,6 +51,26 @@ func (s *timeSlice) clear() {
 	s.groups.clear()
 	clear(s.accumulators)
 	s.accumulators = s.accumulators[:0]
+}
+
+// unsaved gives the dirty groups. Where they are many it goes through all groups
+// in their order, which is that of their memory.
+func (s *timeSlice) unsaved() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		if len(s.changed) > len(s.dirty)/8 {
+			for number, dirty := range s.dirty {
+				if dirty && !yield(uint32(number)) {
+					return
+				}
+			}
+			return
+		}
+		for _, number := range s.changed {
+			if s.dirty[number] && !yield(number) {
+				return
+			}
+		}
+	}
 }
 
 // sliceTable holds the slices that have rows. They do not overlap, so that the

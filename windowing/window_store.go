@@ -59,10 +59,7 @@ func (w *Window) deleteSpans(out kv.Writer, table byte, spans []Span) {
 func (w *Window) saveSlice(out kv.Writer, s *timeSlice) {
 	w.key = appendSpanKey(w.key[:0], groupTable, s.span)
 	prefix := len(w.key)
-	for _, number := range s.changed {
-		if !s.dirty[number] {
-			continue
-		}
+	for number := range s.unsaved() {
 		payload := w.payload[:0]
 		for _, acc := range s.of(number) {
 			payload = acc.Append(payload)
