@@ -47,11 +47,13 @@ type bboltCache struct {
 	ttl      time.Duration // 0: for ever
 	log      *service.Logger
 
-	mu    sync.Mutex // protects what follows
-	file  *statecache.File
-	cache *statecache.Cache
-	stop  func() // the sweeper
 	every time.Duration
+
+	mu     sync.Mutex // protects what follows
+	file   *statecache.File
+	cache  *statecache.Cache
+	stop   func() // the sweeper
+	closed bool   // what comes later must not open the file again
 }
 
 // parseBbolt reads the configuration of a cache.
@@ -92,7 +94,10 @@ func newBboltCache(conf *service.ParsedConfig, res *service.Resources) (service.
 func (c *bboltCache) open() (*statecache.Cache, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cache != nil {
+	switch {
+	case c.closed:
+		return nil, statecache.ErrClosed
+	case c.cache != nil:
 		return c.cache, nil
 	}
 	file, err := statecache.Open(c.settings.path, c.settings.options)
@@ -188,6 +193,7 @@ func (c *bboltCache) Delete(_ context.Context, key string) error {
 func (c *bboltCache) Close(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.closed = true
 	if c.cache == nil {
 		return nil
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,30 +65,6 @@ func TestFactCachesAreLazyAndWrapped(t *testing.T) {
 		require.Equal(t, "state", label)
 		require.Error(t, res.AccessCache(context.Background(), "other", func(service.Cache) {}))
 	})
-}
-
-// Two that ask at the same time have a cache made twice.
-func TestFactCacheMadeTwice(t *testing.T) {
-	var made atomic.Int64
-	both := make(chan struct{})
-	conf := plug(t, pluginCache, func(*service.ParsedConfig, *service.Resources) (any, error) {
-		if made.Add(1) == 2 {
-			close(both)
-		}
-		select {
-		case <-both:
-		case <-time.After(patience):
-		}
-		return &cache{}, nil
-	})
-	asks(t, "cache_resources: [ { label: state, "+conf[1:]+" ]", func(res *service.Resources) {
-		var wg sync.WaitGroup
-		for range 2 {
-			wg.Go(func() { _ = res.AccessCache(context.Background(), "state", func(service.Cache) {}) })
-		}
-		wg.Wait()
-	})
-	require.EqualValues(t, 2, made.Load())
 }
 
 // A processor resource is made when it is asked for first, on the goroutine that
