@@ -3,8 +3,11 @@ package host
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
+	"github.com/connect-windowed/connect-windowed/watermark"
 	"github.com/connect-windowed/connect-windowed/windowing"
 )
 
@@ -12,7 +15,10 @@ import (
 // so that they come out again only where their value has changed since.
 //
 // A row is forgotten at its ordinary close, unless its operator may revise it: then
-// its number stays, so that revisions go on from it.
+// its number stays, so that revisions go on from it. A row that the next end of the
+// input does not put out again, although it was never closed, no longer holds: its
+// session has other bounds, or it has found its partner. It is taken back by a
+// delete row.
 type flushed struct {
 	edge     Edge
 	revising map[string]bool       // by operator
@@ -23,6 +29,10 @@ type flushed struct {
 type flushedRow struct {
 	revision int64
 	hash     uint64
+	closed   bool // it came out at its ordinary close too
+	seen     bool // the flush of this run has put it out
+	mark     windowing.Mark
+	message  []byte // as Edge.Append wrote it
 }
 
 func newFlushed(edge Edge, stages []windowing.Stage) *flushed {
@@ -49,16 +59,51 @@ func (f *flushed) pass(row *windowing.Row, flush bool) bool {
 	if known && !same {
 		m.Revision, m.Timing = max(old.revision+1, m.Revision), windowing.AfterEnd
 	}
+	closed := old.closed || !flush
 	switch {
 	case !flush && !f.revising[m.Operator]:
 		delete(f.rows, m.RowKey)
-	case same:
+	case same && closed == old.closed:
+		old.seen = true
+		f.rows[m.RowKey] = old
 		return false
 	default:
-		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash}
+		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash, closed: closed, seen: true, mark: *m, message: old.message}
 	}
 	f.dirty[m.RowKey] = struct{}{}
 	return !same
+}
+
+// keep remembers the message of a row that a flush puts out, as it leaves.
+func (f *flushed) keep(m *windowing.Mark, msg windowing.Message) {
+	if m == nil {
+		return
+	}
+	if row, ok := f.rows[m.RowKey]; ok {
+		row.message = f.edge.Append(nil, msg)
+		f.rows[m.RowKey] = row
+	}
+}
+
+// stale takes back the rows of earlier flushes that do not hold any more, in the
+// order of their keys, once this run's flush is over.
+func (f *flushed) stale() (rows []windowing.Row, err error) {
+	for _, key := range slices.Sorted(maps.Keys(f.rows)) {
+		old := f.rows[key]
+		if old.seen || old.closed {
+			continue
+		}
+		msg, err := f.edge.Decode(old.message)
+		if err != nil {
+			return nil, fmt.Errorf("flushed row %s: %w", key, err)
+		}
+		mark := old.mark
+		mark.RowKey, mark.Revision, mark.Timing = key, old.revision+1, windowing.Deleted
+		rows = append(rows, windowing.Row{Entry: -1, Time: mark.EventTime, Message: msg, Mark: &mark})
+		delete(f.rows, key)
+		f.dirty[key] = struct{}{}
+	}
+	return rows, nil
 }
 
 func (f *flushed) hash(row *windowing.Row) uint64 {
@@ -73,8 +118,7 @@ func (f *flushed) hash(row *windowing.Row) uint64 {
 func (f *flushed) save(w kv.Writer) {
 	for key := range f.dirty {
 		if row, ok := f.rows[key]; ok {
-			b := kv.AppendVarint(nil, row.revision)
-			put(w, []byte(key), kv.AppendUint64(b, row.hash))
+			put(w, []byte(key), row.append(nil))
 			continue
 		}
 		drop(w, []byte(key))
@@ -89,10 +133,30 @@ func (f *flushed) load(r kv.Reader) error {
 			return fmt.Errorf("flushed row %s: %w", key, err)
 		}
 		d := kv.NewDecoder(payload)
-		f.rows[string(key)] = flushedRow{revision: d.Varint(), hash: d.Fixed64()}
+		f.rows[string(key)] = readFlushed(d)
 		if err := d.Done(); err != nil {
 			return fmt.Errorf("flushed row %s: %w", key, err)
 		}
 		return nil
 	})
+}
+
+func (r *flushedRow) append(b []byte) []byte {
+	b = kv.AppendUint64(kv.AppendVarint(b, r.revision), r.hash)
+	b = kv.AppendBool(kv.AppendBool(b, r.closed), r.mark.Spanned)
+	for _, t := range []watermark.Time{r.mark.Start, r.mark.End, r.mark.EventTime, r.mark.Watermark} {
+		b = kv.AppendVarint(b, int64(t))
+	}
+	return kv.AppendBlob(kv.AppendBlob(b, r.mark.Operator), r.message)
+}
+
+func readFlushed(d *kv.Decoder) (r flushedRow) {
+	r.revision, r.hash = d.Varint(), d.Fixed64()
+	r.closed, r.mark.Spanned = d.Bool(), d.Bool()
+	for _, t := range []*watermark.Time{&r.mark.Start, &r.mark.End, &r.mark.EventTime, &r.mark.Watermark} {
+		*t = watermark.Time(d.Varint())
+	}
+	r.mark.Operator = d.String()
+	r.message = slices.Clone(d.Bytes())
+	return r
 }

@@ -145,11 +145,31 @@ func (o *owner) leave(rows []windowing.Row) {
 			o.reply(row, m)
 			continue
 		}
-		key, revision := "", int64(0)
-		if row.Mark != nil {
-			key, revision = row.Mark.RowKey, row.Mark.Revision
+		if o.phase == flushing && o.config.Store != nil {
+			o.flushed.keep(row.Mark, m)
 		}
-		o.outbox.stage(m, key, revision)
+		o.stage(row.Mark, m)
+	}
+}
+
+// stage puts a row into the outbox.
+func (o *owner) stage(mark *windowing.Mark, m windowing.Message) {
+	key, revision := "", int64(0)
+	if mark != nil {
+		key, revision = mark.RowKey, mark.Revision
+	}
+	o.outbox.stage(m, key, revision)
+}
+
+// takeBack puts out delete rows for what an earlier flush put out wrongly.
+func (o *owner) takeBack() {
+	rows, err := o.flushed.stale()
+	if err != nil {
+		o.fault(err)
+		return
+	}
+	for i := range rows {
+		o.stage(rows[i].Mark, o.config.Edge.Exit(&rows[i]))
 	}
 }
 
@@ -199,6 +219,7 @@ func (o *owner) finish() {
 			o.phase = closing
 		}
 	case flushing:
+		o.takeBack()
 		o.phase = draining
 	}
 }
