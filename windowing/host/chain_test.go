@@ -139,7 +139,7 @@ type letterBinding struct{ timeBinding }
 func (b letterBinding) Extract(rows []windowing.Row) {
 	for i := range rows {
 		if row := &rows[i]; row.Flag == windowing.Data {
-			row.Time, row.Partition = row.Message.(*note).at, firstLetter(row.Message.(*note))
+			row.Time, row.Source, row.Partition = row.Message.(*note).at, 0, firstLetter(row.Message.(*note))
 		}
 	}
 }

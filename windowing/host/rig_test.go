@@ -27,7 +27,7 @@ func (b timeBinding) Extract(rows []windowing.Row) {
 	for i := range rows {
 		if row := &rows[i]; row.Flag == windowing.Data {
 			n := row.Message.(*note)
-			row.Time, row.Partition = n.at, n.partition
+			row.Time, row.Source, row.Partition = n.at, 0, n.partition
 		}
 	}
 }
