@@ -16,7 +16,7 @@ SOAK_RUNS    ?= 20
 BENCHTIME    ?= 1s
 TEST_TIMEOUT ?= 20m
 
-.PHONY: all build run test test-race bench bench-micro bench-whole lint fuzz soak examples clean
+.PHONY: all build run test test-race bench bench-micro bench-whole lint fuzz soak examples docs clean
 
 all: build test lint
 
@@ -41,6 +41,9 @@ lint: ## formatting, go vet, staticcheck
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go run $(STATICCHECK) ./...
+
+docs: ## the pages of docs/reference, from the specs
+	go run ./tests/reference docs/reference
 
 # Minimising an interesting input takes a minute by default, longer than the run.
 fuzz: ## every fuzz test for FUZZTIME
