@@ -207,9 +207,7 @@ func touch(res *service.Resources, raw any) {
 }
 
 // timed says that a watermark stands before what is added next.
-func (b *built) timed() bool {
-	return slices.ContainsFunc(b.operators, func(op *operator) bool { return op.stage.Watermark != nil })
-}
+func (b *built) timed() bool { return b.watermark() != nil }
 
 // admit takes an operator into the chain or says why it cannot stand there.
 func (b *built) admit(op *operator) error {
@@ -222,6 +220,21 @@ func (b *built) admit(op *operator) error {
 		return fmt.Errorf("%s %q: event_time is missing: only a second watermark in a chain takes the time that the row carries", op.kind, op.name)
 	}
 	b.lag = max(b.lag, op.idle)
+	if w := b.watermark(); w != nil && op.behind != nil {
+		if err := op.behind(w); err != nil {
+			return fmt.Errorf("%s %q: %w", op.kind, op.name, err)
+		}
+	}
+	return nil
+}
+
+// watermark is the last watermark in the chain so far.
+func (b *built) watermark() *operator {
+	for _, op := range slices.Backward(b.operators) {
+		if op.stage.Watermark != nil {
+			return op
+		}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package processors
 
 import (
 	"context"
+	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -26,8 +27,22 @@ type carried struct {
 type pair struct {
 	late, close watermark.Time
 	now         watermark.Time // W of the domain
-	sources     []string       // of the watermark, by index
+	of          *origin        // the watermark, never nil
 	revised     string         // an operator upstream that may emit a row key twice
+}
+
+// origin is what operators have to know of the watermark before them.
+type origin struct {
+	sources []string      // their names, by index
+	delay   time.Duration // the largest of them
+}
+
+// source gives the name of the source of a row; ok is false for a row of none.
+func (o *origin) source(index int32) (name string, ok bool) {
+	if index < 0 || int(index) >= len(o.sources) {
+		return "", false
+	}
+	return o.sources[index], true
 }
 
 type carriedKey struct{}

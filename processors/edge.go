@@ -20,6 +20,7 @@ const (
 	metaEnd          = "windowed_end"
 	metaLateOperator = "windowed_late_operator"
 	metaLateBy       = "windowed_late_by"
+	metaDuplicate    = "windowed_duplicate"
 )
 
 // edge implements host.Edge over Benthos messages.
@@ -44,6 +45,9 @@ func (e edge) Exit(row *windowing.Row) windowing.Message {
 		strip(m)
 		m.MetaSetMut(metaLateOperator, row.Mark.Operator)
 		m.MetaSetMut(metaLateBy, row.Mark.LateBy.String())
+	case row.Flag == windowing.Duplicate:
+		strip(m)
+		m.MetaSetMut(metaDuplicate, row.Mark.Operator)
 	default:
 		strip(m)
 		markMessage(m, row.Mark)
@@ -54,7 +58,7 @@ func (e edge) Exit(row *windowing.Row) windowing.Message {
 // owned are the keys that only the exit of a chain writes.
 var owned = map[string]bool{metaRowKey: true, metaRowID: true, metaRevision: true, metaTiming: true,
 	metaOperator: true, metaEventTime: true, metaWatermark: true, metaStart: true, metaEnd: true,
-	metaLateOperator: true, metaLateBy: true}
+	metaLateOperator: true, metaLateBy: true, metaDuplicate: true}
 
 // strip removes what another pipeline, or a processor on the way, has written
 // under keys that say what a row is.

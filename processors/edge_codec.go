@@ -68,8 +68,9 @@ func (e edge) appendCarried(b []byte, m *service.Message) []byte {
 	b = kv.AppendBool(b, c.at.Known)
 	b = kv.AppendVarint(kv.AppendBlob(b, c.at.Partition), c.at.Offset)
 	b = kv.AppendBlob(b, c.pair.revised)
-	b = kv.AppendUvarint(b, uint64(len(c.pair.sources)))
-	for _, name := range c.pair.sources {
+	b = kv.AppendVarint(b, int64(c.pair.of.delay))
+	b = kv.AppendUvarint(b, uint64(len(c.pair.of.sources)))
+	for _, name := range c.pair.of.sources {
 		b = kv.AppendBlob(b, name)
 	}
 	return b
@@ -154,13 +155,14 @@ func readCarried(d *kv.Decoder) *carried {
 	c.row.Time = watermark.Time(d.Varint())
 	c.pair.late, c.pair.close, c.pair.now = watermark.Time(d.Varint()), watermark.Time(d.Varint()), watermark.Time(d.Varint())
 	source, flag := d.Varint(), d.Varint()
-	if c.row.Source, c.row.Flag = int32(source), windowing.Flag(flag); int64(c.row.Source) != source || int64(c.row.Flag) != flag || c.row.Flag > windowing.Late {
+	if c.row.Source, c.row.Flag = int32(source), windowing.Flag(flag); int64(c.row.Source) != source || int64(c.row.Flag) != flag || c.row.Flag > windowing.Duplicate {
 		d.Fail("source %d or flag %d", source, flag)
 	}
 	c.at = host.Position{Known: d.Bool(), Partition: d.String(), Offset: d.Varint()}
 	c.pair.revised = d.String()
+	c.pair.of = &origin{delay: time.Duration(d.Varint())}
 	for n := d.Count(1); n > 0 && d.Err() == nil; n-- {
-		c.pair.sources = append(c.pair.sources, d.String())
+		c.pair.of.sources = append(c.pair.of.sources, d.String())
 	}
 	return c
 }

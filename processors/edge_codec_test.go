@@ -114,7 +114,7 @@ func carriedMessage() *service.Message {
 	m.MetaSetMut("k", "v")
 	return carry(m, &carried{
 		row:  windowing.Row{Time: 123, Source: 1, Flag: windowing.Late},
-		pair: &pair{late: watermark.Unset, close: watermark.EndOfTime, now: -5, sources: []string{"", "payments"}, revised: "w"},
+		pair: &pair{late: watermark.Unset, close: watermark.EndOfTime, now: -5, of: &origin{sources: []string{"", "payments"}, delay: 7}, revised: "w"},
 		at:   host.Position{Partition: "tumbling_window w", Offset: math.MaxInt64, Known: true},
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 // labelled are the metrics with an operator as their label.
 var labelled = map[string]bool{
-	host.LateRows: true, host.InvalidRows: true, host.RowsEmitted: true, host.Watermark: true,
+	host.LateRows: true, host.InvalidRows: true, host.DuplicateRows: true, host.RowsEmitted: true, host.Watermark: true,
 	host.WatermarkLag: true, host.OpenWindows: true, host.Groups: true,
 }
 

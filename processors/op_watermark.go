@@ -91,6 +91,7 @@ func parseWatermark(conf *service.ParsedConfig) (*operator, error) {
 	}
 	w.Config = cfg
 	for _, s := range cfg.Sources {
+		op.delay = max(op.delay, s.Delay)
 		op.idle = max(op.idle, s.IdleTimeout)
 	}
 	for _, s := range sources {

@@ -24,9 +24,14 @@ type operator struct {
 	bind     func(p *program) windowing.Binding
 	state    string // of its own, "" where the user set none
 	position positionConfig
-	sources  []string // of a watermark
-	idle     time.Duration
-	retimed  bool // a watermark that takes the time that the row carries
+	sources  []string      // of a watermark
+	delay    time.Duration // of a watermark: the largest of its sources
+	// behind fits the operator to the nearest watermark before it in a host, alone
+	// says what is wrong with one that stands on its own. Both may be nil.
+	behind  func(w *operator) error
+	alone   error
+	idle    time.Duration
+	retimed bool // a watermark that takes the time that the row carries
 }
 
 // Fields that operators share.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -24,6 +25,9 @@ var (
 // newStandalone makes an operator that stands in an ordinary processors list: a
 // chain of its own, which takes its instant from the messages.
 func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor, error) {
+	if op.alone != nil {
+		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, op.alone)
+	}
 	h := &hosted{log: res.Logger(), position: op.position}
 	stages := []windowing.Stage{op.stage}
 	lead := []compiler{op.compile}
@@ -41,13 +45,14 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		return nil, err
 	}
 	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle}
-	cfg := host.Config{Edge: edge{pairs: true}, Reply: true, Horizon: 10 * time.Minute, Leaving: (&relays{op: op}).pass}
+	r := newRelays(op)
+	cfg := host.Config{Edge: edge{pairs: true}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass}
 	if err := h.start(res, op.state, op.name, cfg); err != nil {
 		return nil, err
 	}
 	w := &windowedProcessor{hosted: h, gone: make(chan struct{}), limit: math.MaxInt}
 	if op.stage.Operator != nil {
-		w.finish = relay
+		w.finish = r.hear
 	}
 	return w, nil
 }
@@ -78,26 +83,41 @@ func (relayBinding) Render(*windowing.Result) windowing.Message {
 	panic("processors: a relay emits no rows of its own")
 }
 
-// relay tells the chain what the messages have heard from their watermark. They
+// relays takes the pair from the messages that reach an operator on its own, and
+// puts it onto what the operator gives back.
+type relays struct {
+	op *operator
+	// of is the watermark that the messages come from, for rows that the operator
+	// makes. It is written by callers and read by the owner.
+	of atomic.Pointer[origin]
+}
+
+func newRelays(op *operator) *relays {
+	r := &relays{op: op}
+	r.of.Store(&origin{sources: op.sources, delay: op.delay})
+	return r
+}
+
+// hear tells the chain what the messages have heard from their watermark. They
 // may come from several batches by now: the smallest late keeps every row that
 // was in time, the largest close is how far event time has come.
-func relay(b *host.Batch, messages service.MessageBatch) {
-	r := &host.Relayed{Pair: windowing.Pair{Late: watermark.EndOfTime, Close: watermark.Unset}, Now: watermark.Unset}
+func (r *relays) hear(b *host.Batch, messages service.MessageBatch) {
+	told := &host.Relayed{Pair: windowing.Pair{Late: watermark.EndOfTime, Close: watermark.Unset}, Now: watermark.Unset}
 	for _, m := range messages {
 		c := carriedBy(m)
 		if c == nil || c.pair == nil {
 			continue
 		}
-		r.Late, r.Close, r.Now = min(r.Late, c.pair.late), max(r.Close, c.pair.close), max(r.Now, c.pair.now)
+		told.Late, told.Close, told.Now = min(told.Late, c.pair.late), max(told.Close, c.pair.close), max(told.Now, c.pair.now)
+		if c.pair.of != r.of.Load() {
+			r.of.Store(c.pair.of)
+		}
 	}
-	if r.Late == watermark.EndOfTime {
-		r.Late = watermark.Unset
+	if told.Late == watermark.EndOfTime {
+		told.Late = watermark.Unset
 	}
-	b.Relayed = r
+	b.Relayed = told
 }
-
-// relays puts the pair onto what an operator on its own gives back.
-type relays struct{ op *operator }
 
 // pass implements host.Config.Leaving: it makes the rows of a step carry what the next operator has to hear.
 func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time) {
@@ -105,10 +125,7 @@ func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time
 		row := &rows[i]
 		m := row.Message.(*service.Message)
 		c := &carried{row: windowing.Row{Time: row.Time, Source: row.Source, Flag: row.Flag},
-			pair: &pair{late: p.Late, close: p.Close, now: now, sources: r.op.sources}}
-		if old := carriedBy(m); old != nil && old.pair != nil && len(r.op.sources) == 0 {
-			c.pair.sources = old.pair.sources
-		}
+			pair: &pair{late: p.Late, close: p.Close, now: now, of: r.of.Load()}}
 		switch old := carriedBy(m); {
 		case row.Mark != nil && row.Flag != windowing.Late:
 			// The number of the row in its chain is stable: a redelivery comes out of

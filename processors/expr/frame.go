@@ -109,6 +109,15 @@ func (f *Frame) RowErr(row int) error {
 	return err
 }
 
+// DocumentErr is RowErr for a caller that needs the whole document, whether or not
+// some expression is a path into it.
+func (f *Frame) DocumentErr(row int) error {
+	if err := f.RowErr(row); err != nil || f.set.paths.leaves > 0 {
+		return err
+	}
+	return readable(f.batch[row])
+}
+
 // Err says why an expression has no value on a row, naming the field, the value
 // and what is allowed. It wraps ErrDocument, ErrEvaluate or ErrValue.
 func (f *Frame) Err(row int, slot Slot) error {

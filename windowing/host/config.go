@@ -38,22 +38,23 @@ type Meter interface {
 
 // The metrics of a host. Labelled ones carry the operator's name.
 const (
-	RowsIn       = "windowed_rows_in"          // counter: messages applied
-	LateRows     = "windowed_late_rows"        // counter by operator
-	InvalidRows  = "windowed_invalid_rows"     // counter by operator
-	RowsEmitted  = "windowed_rows_emitted"     // counter by operator: rows made by it
-	Watermark    = "windowed_watermark_ms"     // gauge by watermark: milliseconds since 1970, absent while unset
-	WatermarkLag = "windowed_watermark_lag_ms" // gauge by watermark: wall clock - W
-	OpenWindows  = "windowed_open_windows"     // gauge by operator
-	Groups       = "windowed_groups"           // gauge by operator: groups in state
-	StateBytes   = "windowed_state_bytes"      // gauge: size of the state file
-	Commits      = "windowed_commits"          // counter
-	CommitTime   = "windowed_commit_ns"        // timing: duration of a commit
-	CommitErrors = "windowed_commit_errors"    // counter: failed tries
-	OutboxRows   = "windowed_outbox_rows"      // gauge: rows not delivered yet
-	Redelivered  = "windowed_redelivered_rows" // counter: positions that were applied before and skipped
-	Faults       = "windowed_faults"           // counter
-	Nacked       = "windowed_nacked_rows"      // counter: rows that the output refused
+	RowsIn        = "windowed_rows_in"          // counter: messages applied
+	LateRows      = "windowed_late_rows"        // counter by operator
+	InvalidRows   = "windowed_invalid_rows"     // counter by operator
+	DuplicateRows = "windowed_duplicate_rows"   // counter by operator
+	RowsEmitted   = "windowed_rows_emitted"     // counter by operator: rows made by it
+	Watermark     = "windowed_watermark_ms"     // gauge by watermark: milliseconds since 1970, absent while unset
+	WatermarkLag  = "windowed_watermark_lag_ms" // gauge by watermark: wall clock - W
+	OpenWindows   = "windowed_open_windows"     // gauge by operator
+	Groups        = "windowed_groups"           // gauge by operator: groups in state
+	StateBytes    = "windowed_state_bytes"      // gauge: size of the state file
+	Commits       = "windowed_commits"          // counter
+	CommitTime    = "windowed_commit_ns"        // timing: duration of a commit
+	CommitErrors  = "windowed_commit_errors"    // counter: failed tries
+	OutboxRows    = "windowed_outbox_rows"      // gauge: rows not delivered yet
+	Redelivered   = "windowed_redelivered_rows" // counter: positions that were applied before and skipped
+	Faults        = "windowed_faults"           // counter
+	Nacked        = "windowed_nacked_rows"      // counter: rows that the output refused
 )
 
 // Limits bound what a host holds in memory. Zero values mean the default.

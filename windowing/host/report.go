@@ -46,6 +46,7 @@ func (r *reporter) tallies(o *owner) {
 		t := o.chain.TakeTally(i)
 		r.count(LateRows, t.Late, st.Name)
 		r.count(InvalidRows, t.Invalid, st.Name)
+		r.count(DuplicateRows, t.Duplicate, st.Name)
 		r.count(RowsEmitted, t.Emitted, st.Name)
 		if t.Late > 0 && !r.late[st.Name] {
 			r.late[st.Name] = true
