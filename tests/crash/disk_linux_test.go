@@ -32,7 +32,7 @@ func fill(t *testing.T, s *scenario) *process {
 	info, err := os.Stat(s.state())
 	require.NoError(t, err)
 	limitFiles(t, p, uint64(info.Size()))
-	waitFor(t, p, "a word about the failed commit", func() bool { return contains(p.log.String(), "file too large", "commit") })
+	waitFor(t, p, "a word about the failed commit", func() bool { return contains(p.log.String(), "file too large", "could not be written", s.state()) })
 	marks, rows := s.acknowledged(t), len(s.entries(t))
 	time.Sleep(300 * time.Millisecond)               // long enough for an acknowledgement that must not come
 	if later := s.acknowledged(t); later > marks+1 { // one may have been on its way

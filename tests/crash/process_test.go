@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +17,9 @@ import (
 	"github.com/connect-windowed/connect-windowed/tests/crash/plugins"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
+
+// lives counts the processes that were started.
+var lives atomic.Int64
 
 // patience is how long a process may take to start, to stop or to finish.
 const patience = 90 * time.Second
@@ -61,6 +65,9 @@ func run(t testing.TB, dir, config, point string, args ...string) *process {
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.Env = append(os.Environ(), plugins.StartedEnv+"=3", failpoint.Env+"="+point)
+	if lives.Add(1)%2 == 0 { // every second life folds its log all the time and closes in many parts
+		p.cmd.Env = append(p.cmd.Env, failpoint.EnvGeneration+"=32768", failpoint.EnvPart+"=3")
+	}
 	p.cmd.ExtraFiles = []*os.File{write}
 	require.NoError(t, p.cmd.Start())
 	require.NoError(t, write.Close())
