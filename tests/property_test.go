@@ -53,6 +53,9 @@ func randomQuery(seed uint64, late float64) query {
 		Delay: delay, Window: size, Step: size/time.Duration(1+rnd.IntN(20)) + 1, Late: late, Invalid: 0.08 * float64(rnd.IntN(2)),
 		Floats: rnd.IntN(2) == 0, Origin: int64(pick(0, -size, -20*365*24*time.Hour, 50*365*24*time.Hour))}
 	q.Query = oracle.Query{Size: int64(size), Offset: int64(offset), Max: late > 0 && !q.sources && rnd.IntN(4) == 0}
+	if rnd.IntN(2) == 0 {
+		q.Slide = int64(size) / int64(1+rnd.IntN(7))
+	}
 	var names []string
 	for p := range q.shape.Partitions {
 		names = append(names, fmt.Sprintf("p%d", p))
@@ -86,8 +89,12 @@ func (q query) config() []json.RawMessage {
 	window := map[string]any{"size": time.Duration(q.Size).String(), "offset": time.Duration(q.Offset).String(),
 		"group_by":   map[string]any{"k": "this.k"},
 		"aggregates": map[string]any{"n": "count()", "values": "count(this.v)", "sum": "sum(this.v)", "min": "min(this.v)", "max": "max(this.v)", "avg": "avg(this.v)"}}
+	kind := "tumbling_window"
+	if q.Slide > 0 {
+		kind, window["slide"] = "sliding_window", time.Duration(q.Slide).String()
+	}
 	var list []json.RawMessage
-	for _, p := range []map[string]any{{"watermark": wm}, {"tumbling_window": window}} {
+	for _, p := range []map[string]any{{"watermark": wm}, {kind: window}} {
 		data, err := json.Marshal(p)
 		if err != nil {
 			panic(err)

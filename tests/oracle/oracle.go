@@ -28,11 +28,12 @@ type Source struct {
 	Partitions []string // declared: W waits for each. nil: those that have spoken
 }
 
-// Query is a tumbling window over a watermark.
+// Query is a tumbling or sliding window over a watermark.
 type Query struct {
 	Sources      []Source
 	Max          bool // policy: max within a source
 	Size, Offset int64
+	Slide        int64 // 0: Size
 }
 
 // Result is one final row: the aggregates of a group and window.
@@ -83,15 +84,21 @@ func (q Query) Answer(batches [][]Row) Answer {
 			if row.Invalid {
 				continue
 			}
-			w := window{q.Start(row.Time), row.Group}
-			if late != nil && w.start+q.Size <= *late {
+			isLate := true
+			for _, start := range q.Starts(row.Time) {
+				w := window{start, row.Group}
+				if late != nil && w.start+q.Size <= *late {
+					continue
+				}
+				isLate = false
+				if kept[w] == nil {
+					first[w] = n
+				}
+				kept[w] = append(kept[w], row)
+			}
+			if isLate {
 				a.Late = append(a.Late, row.ID)
-				continue
 			}
-			if kept[w] == nil {
-				first[w] = n
-			}
-			kept[w] = append(kept[w], row)
 		}
 	}
 	for w, rows := range kept {
@@ -108,13 +115,20 @@ func (q Query) Answer(batches [][]Row) Answer {
 	return a
 }
 
-// Start is the start of the window that holds t.
-func (q Query) Start(t int64) int64 {
-	rest := (t - q.Offset) % q.Size
-	if rest < 0 {
-		rest += q.Size
+// Starts are the starts of the windows that hold t.
+func (q Query) Starts(t int64) (starts []int64) {
+	slide := q.Slide
+	if slide == 0 {
+		slide = q.Size
 	}
-	return t - rest
+	rest := (t - q.Offset) % slide
+	if rest < 0 {
+		rest += slide
+	}
+	for start := t - rest; start+q.Size > t; start -= slide {
+		starts = append(starts, start)
+	}
+	return starts
 }
 
 // Watermark is W after the given batches: the highest value that any of their

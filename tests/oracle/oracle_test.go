@@ -108,6 +108,13 @@ func text(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Na
 func TestStartBefore1970(t *testing.T) {
 	q := oracle.Query{Size: 10, Offset: 3}
 	for at, want := range map[int64]int64{-8: -17, -7: -7, -1: -7, 0: -7, 2: -7, 3: 3, 12: 3, 13: 13} {
-		require.Equal(t, want, q.Start(at), at)
+		require.Equal(t, []int64{want}, q.Starts(at), at)
+	}
+}
+
+func TestStartsOfSlidingWindows(t *testing.T) {
+	q := oracle.Query{Size: 12, Slide: 5, Offset: 1}
+	for at, want := range map[int64][]int64{0: {-4, -9}, 1: {1, -4, -9}, 2: {1, -4, -9}, 3: {1, -4}, 5: {1, -4}, 6: {6, 1, -4}, -4: {-4, -9, -14}} {
+		require.Equal(t, want, q.Starts(at), at)
 	}
 }
