@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -42,7 +41,7 @@ type windowedInput struct {
 	start   sync.Once
 	read    chan struct{} // closed when the reader is gone
 	closed  sync.Once
-	told    atomic.Bool
+	told    bool // the log has said that positions are missing
 }
 
 func newWindowedInput(conf *service.ParsedConfig, res *service.Resources) (service.BatchInput, error) {
@@ -79,16 +78,17 @@ func (w *windowedInput) reader() {
 	for {
 		messages, ack, err := w.child.ReadBatch(w.reading)
 		switch {
+		case err == nil: // also where a stop came meanwhile
 		case w.reading.Err() != nil:
 			return
 		case errors.Is(err, service.ErrEndOfInput):
 			_ = w.End(w.reading)
 			return
-		case err != nil:
+		default:
 			w.log.Errorf("%s: input: %v", nameWindowed, err)
 			continue
 		}
-		if w.offer(messages, ack) != nil {
+		if w.offer(messages, ack) != nil || w.reading.Err() != nil {
 			return
 		}
 	}
@@ -106,14 +106,24 @@ func (w *windowedInput) offer(messages service.MessageBatch, ack service.AckFunc
 			w.log.Warnf("%s: the source did not take an acknowledgement and may send its messages again: %v", nameWindowed, err)
 		}
 	}
-	return w.Offer(w.reading, b)
+	err := w.Offer(w.reading, b)
+	if err != nil && w.reading.Err() != nil {
+		// A stop. What was read is applied with what waits already: it cannot be
+		// given back, and the child closes only when it is acknowledged.
+		ctx, cancel := context.WithTimeout(context.Background(), childGrace)
+		defer cancel()
+		err = w.Offer(ctx, b)
+	}
+	return err
 }
 
 // tellOnce says that messages without positions may count twice.
 func (w *windowedInput) tellOnce(b *host.Batch) {
-	if w.position.mode == host.None || len(b.Entries) == 0 || b.Entries[0].Position.Known || w.told.Swap(true) {
+	unknown := func(e host.Entry) bool { return !e.Position.Known }
+	if w.told || w.position.mode == host.None || !slices.ContainsFunc(b.Entries, unknown) {
 		return
 	}
+	w.told = true
 	w.log.Warnf("%s: messages have no position: what the source sends again after a crash counts twice. Set position to {partition, offset} expressions, to ordinal for an input that always starts at the beginning, or to none to accept it", nameWindowed)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -19,7 +21,30 @@ import (
 	"github.com/connect-windowed/connect-windowed/tests/drive"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// childEnv is set in a process that a test started for itself.
+const childEnv = "PROCESSORS_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		os.Exit(m.Run())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// inChild runs the test in a process of its own, where goroutines may stay: a
+// child input that waits for acknowledgements that never come cannot be stopped.
+func inChild(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	if os.Getenv(childEnv) != "" {
+		test(t)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
+	cmd.Env = append(os.Environ(), childEnv+"=yes")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- PASS: "+t.Name())
+}
 
 // patience is how long something that is due may take to come.
 const patience = 30 * time.Second
