@@ -47,7 +47,12 @@ func (t *keyTable) key(number uint32) []byte {
 // place gives the number of a key; added is true where it had none. The key is
 // copied.
 func (t *keyTable) place(key []byte) (number uint32, added bool) {
-	number, at, hash, found := t.probe(key)
+	return t.placeHashed(key, hashKey(key))
+}
+
+// placeHashed is place for a key whose hash is known.
+func (t *keyTable) placeHashed(key []byte, hash uint32) (number uint32, added bool) {
+	number, at, found := t.probe(key, hash)
 	if found {
 		return number, false
 	}
@@ -61,30 +66,55 @@ func (t *keyTable) place(key []byte) (number uint32, added bool) {
 
 // find gives the number of a key that has one.
 func (t *keyTable) find(key []byte) (number uint32, found bool) {
-	number, _, _, found = t.probe(key)
+	number, _, found = t.probe(key, hashKey(key))
 	return number, found
+}
+
+func hashKey(key []byte) uint32 { return uint32(maphash.Bytes(keySeed, key)) }
+
+// guess gives a number that is most likely the one of a key that has one.
+func (t *keyTable) guess(hash uint32) uint32 {
+	if t.cells == nil {
+		return 0
+	}
+	return max(t.cells[hash&uint32(len(t.cells)-1)].tag, 1) - 1
+}
+
+// end gives where the key of a guessed number ends, 0 where there is none.
+func (t *keyTable) end(number uint32) int {
+	if int(number) < len(t.ends) {
+		return t.ends[number]
+	}
+	return 0
+}
+
+// before gives the byte before an end, to have it fetched.
+func (t *keyTable) before(end int) byte {
+	if end == 0 {
+		return 0
+	}
+	return t.keys[end-1]
 }
 
 // probe looks a key up. Where it is not found, at is the cell for it, if there are
 // cells.
-func (t *keyTable) probe(key []byte) (number, at, hash uint32, found bool) {
+func (t *keyTable) probe(key []byte, hash uint32) (number, at uint32, found bool) {
 	if t.cells == nil {
 		for n := range t.ends {
 			if bytes.Equal(t.key(uint32(n)), key) {
-				return uint32(n), 0, 0, true
+				return uint32(n), 0, true
 			}
 		}
-		return 0, 0, 0, false
+		return 0, 0, false
 	}
-	hash = uint32(maphash.Bytes(keySeed, key))
 	mask := uint32(len(t.cells) - 1)
 	for at = hash & mask; ; at = (at + 1) & mask {
 		c := t.cells[at]
 		switch {
 		case c.tag == 0:
-			return 0, at, hash, false
+			return 0, at, false
 		case c.hash == hash && bytes.Equal(t.key(c.tag-1), key):
-			return c.tag - 1, at, hash, true
+			return c.tag - 1, at, true
 		}
 	}
 }
@@ -123,7 +153,7 @@ func (t *keyTable) grow() {
 	}
 	if t.cells == nil {
 		for i := range uint32(n) {
-			put(cell{hash: uint32(maphash.Bytes(keySeed, t.key(i))), tag: i + 1})
+			put(cell{hash: hashKey(t.key(i)), tag: i + 1})
 		}
 	}
 	t.cells = cells

@@ -83,6 +83,7 @@ type Window struct {
 	cursor    cursor
 	progress  bool // reached, emitted or the cursor changed since the last Save
 	group     []agg.Accumulator
+	waiting   rowBlock // of Process
 	key       []byte
 	payload   []byte
 	record    []byte
@@ -136,8 +137,14 @@ func (w *Window) Process(in Instant, rows []Row, out *Output) {
 				continue
 			}
 		}
-		w.add(s, row)
+		switch {
+		case w.state.groups < manyGroups:
+			w.add(s, row)
+		case w.waiting.add(s, row):
+			w.apply(&w.waiting)
+		}
 	}
+	w.apply(&w.waiting)
 	w.revise(gone)
 }
 
@@ -162,20 +169,25 @@ func (w *Window) slice(t watermark.Time, gone Span) *timeSlice {
 
 // add applies a row that is not late.
 func (w *Window) add(s *timeSlice, row *Row) {
-	number, added := w.state.place(s, row.Key)
-	accumulators := s.of(number)
+	number := w.place(s, row, hashKey(row.Key))
+	for i, acc := range s.of(number) {
+		if in, ok := w.args.input(i, row); ok {
+			acc.Add(in)
+		}
+	}
+}
+
+// place finds or makes the group of a row that changes it.
+func (w *Window) place(s *timeSlice, row *Row, hash uint32) (number uint32) {
+	number, added := w.state.place(s, row.Key, hash)
 	if added {
-		w.fill(accumulators)
+		w.fill(s.of(number))
 	}
 	w.state.touch(s, number)
 	if w.state.revises {
 		w.state.freshen(s, number, added)
 	}
-	for i, acc := range accumulators {
-		if in, ok := w.args.input(i, row); ok {
-			acc.Add(in)
-		}
-	}
+	return number
 }
 
 // fill puts empty accumulators in.

@@ -37,7 +37,12 @@ func (s *timeSlice) of(number uint32) []agg.Accumulator {
 // place gives the number of a group. A new one has room for its accumulators,
 // which the caller fills in.
 func (s *timeSlice) place(key []byte) (number uint32, added bool) {
-	number, added = s.groups.place(key)
+	return s.placeHashed(key, hashKey(key))
+}
+
+// placeHashed is place for a key whose hash is known.
+func (s *timeSlice) placeHashed(key []byte, hash uint32) (number uint32, added bool) {
+	number, added = s.groups.placeHashed(key, hash)
 	if added {
 		for range s.width {
 			s.accumulators = append(s.accumulators, nil)
@@ -105,8 +110,8 @@ func (t *sliceTable) open(span Span) *timeSlice {
 
 // place gives the number of a group. A new one has room for its accumulators,
 // which the caller fills in.
-func (t *sliceTable) place(s *timeSlice, key []byte) (number uint32, added bool) {
-	number, added = s.place(key)
+func (t *sliceTable) place(s *timeSlice, key []byte, hash uint32) (number uint32, added bool) {
+	number, added = s.placeHashed(key, hash)
 	if added {
 		s.dirty = append(s.dirty, false)
 		t.groups++

@@ -172,7 +172,7 @@ func (w *Window) loadGroup(key, value []byte) error {
 	}
 	s := w.state.open(span)
 	s.saved = true
-	number, _ := w.state.place(s, name)
+	number, _ := w.state.place(s, name, hashKey(name))
 	copy(s.of(number), accumulators)
 	return nil
 }
