@@ -112,13 +112,14 @@ func alone(s Setup) []any {
 // operators are the processors of the product, with the fields that only some of
 // them have.
 var operators = map[string]struct{ late bool }{
-	"watermark":        {},
-	"tumbling_window":  {late: true},
-	"sliding_window":   {late: true},
-	"session_window":   {late: true},
-	"interval_join":    {late: true},
-	"watermark_dedupe": {late: true},
-	"keyed_state":      {late: true},
+	"watermark":         {},
+	"tumbling_window":   {late: true},
+	"sliding_window":    {late: true},
+	"cumulative_window": {late: true},
+	"session_window":    {late: true},
+	"interval_join":     {late: true},
+	"watermark_dedupe":  {late: true},
+	"keyed_state":       {late: true},
 }
 
 // operatorOf gives a processor of the list to be changed, and its fields where it
