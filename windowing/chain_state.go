@@ -247,6 +247,26 @@ func (c *Chain) Deadline() (at time.Duration, ok bool) {
 	return at, ok
 }
 
+// Alarmed is an Operator with work that the wall clock brings. The host asks after
+// every step, and starts a tick when the time has come.
+type Alarmed interface {
+	// Alarm is the time of the wall clock from which on Advance has something to
+	// do; ok is false where nothing waits.
+	Alarm() (wall watermark.Time, ok bool)
+}
+
+// Alarm is the earliest time of the wall clock that an operator waits for.
+func (c *Chain) Alarm() (wall watermark.Time, ok bool) {
+	for i := range c.stages {
+		if op, is := c.stages[i].Operator.(Alarmed); is {
+			if at, has := op.Alarm(); has && (!ok || at < wall) {
+				wall, ok = at, true
+			}
+		}
+	}
+	return wall, ok
+}
+
 // EndInput tells the watermarks of a natural end: start-up waits are over.
 func (c *Chain) EndInput() {
 	for _, f := range c.frontier {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/connect-windowed/connect-windowed/watermark"
@@ -214,12 +215,21 @@ func (o *owner) now() watermark.Clock {
 	return watermark.Clock{Wall: o.config.Clock.Wall(), Mono: mono, Backlog: lagging || len(o.mailbox) > 0}
 }
 
-// tick is ready when a watermark may move by itself.
+// tick is ready when a watermark may move by itself, or when an operator waits for
+// the wall clock. A clock that is set is noticed with the next turn, at the next
+// housekeeping.
 func (o *owner) tick() <-chan time.Time {
 	if o.faulted || o.busy() || o.phase != running || o.replies != nil || o.outbox.unread() >= o.limits.UnreadRows {
 		return nil
 	}
 	at, ok := o.chain.Deadline()
+	if wall, waits := o.chain.Alarm(); waits {
+		now := o.now()
+		wait := min(max(wall.Sub(now.Wall), 0), math.MaxInt64-now.Mono)
+		if !ok || now.Mono+wait < at {
+			at, ok = now.Mono+wait, true
+		}
+	}
 	if !ok {
 		return nil
 	}
