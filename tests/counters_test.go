@@ -18,6 +18,7 @@ const (
 	rowsIn      = "windowed_rows_in"
 	lateRows    = "windowed_late_rows"
 	invalidRows = "windowed_invalid_rows"
+	duplicates  = "windowed_duplicate_rows"
 	rowsEmitted = "windowed_rows_emitted"
 	watermarkMS = "windowed_watermark_ms"
 	lagMS       = "windowed_watermark_lag_ms"
@@ -57,6 +58,9 @@ func checkCounters(t *testing.T, play drive.Play, out drive.Outcome) {
 		}
 		require.EqualValues(t, *run.Errors+out.Flagged, invalid, invalidRows)
 	}
+	if run.Duplicates != nil {
+		require.EqualValues(t, *run.Duplicates, sumOf(out, duplicates), duplicates)
+	}
 	if !kills(run) && run.OnEnd == "" && !chained(run) {
 		require.EqualValues(t, len(out.Rows), sumOf(out, rowsEmitted), rowsEmitted)
 	}
@@ -66,7 +70,7 @@ func checkCounters(t *testing.T, play drive.Play, out drive.Outcome) {
 func chained(run machine.Run) bool {
 	operators := 0
 	for _, kind := range drive.Kinds(run.Config) {
-		if strings.HasSuffix(kind, "_window") {
+		if strings.HasSuffix(kind, "_window") || kind == "interval_join" || kind == "watermark_dedupe" {
 			operators++
 		}
 	}

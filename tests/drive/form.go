@@ -102,6 +102,8 @@ func alone(s Setup) []any {
 		fields, operator := operatorOf(raw, s)
 		if fields != nil && s.StateFile != "" {
 			fields["state"] = "state"
+		}
+		if fields != nil && (s.StateFile != "" || s.Position != nil) {
 			fields["position"] = position(s)
 		}
 		list = append(list, operator)

@@ -86,9 +86,23 @@ func (p Play) Start(t testing.TB) Outcome {
 			t.FailNow()
 		}
 	}
+	q.checkState()
 	require.NoError(t, q.pipe.Stop())
 	q.collect(false)
 	return q.out
+}
+
+// checkState waits for the gauge that says how much is in state to say what the
+// run expects at its end.
+func (q *player) checkState() {
+	if q.Run.State == nil {
+		return
+	}
+	const gauge = "windowed_groups"
+	require.Eventually(q.t, func() bool {
+		n, found := q.pipe.Meter.Sum(gauge)
+		return found && n == int64(*q.Run.State)
+	}, waitLimit, 10*time.Millisecond, "%s should become %d: %v", gauge, *q.Run.State, q.pipe.Meter.All())
 }
 
 func (q *player) start() error {

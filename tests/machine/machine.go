@@ -30,6 +30,8 @@ type Run struct {
 
 	Late       *int // rows late, nil: not said
 	Errors     *int // rows that leave with an error, nil: not said
+	Duplicates *int // rows dropped as duplicates, nil: not said
+	State      *int // entries in state at the end, nil: not said
 	LateRows   [][]int
 	Watermarks []*int64 // W after each batch, ns, nil: unset; the slice is nil where not said
 
@@ -138,11 +140,9 @@ func parseRun(data json.RawMessage) (Run, error) {
 	if err := strict(data, &raw); err != nil {
 		return Run{}, err
 	}
-	if raw.DroppedDuplicates != nil || raw.State != nil {
-		return Run{}, fmt.Errorf("run %q: dropped_duplicates and state are not checked by this reader yet", raw.Name)
-	}
 	run := Run{Name: raw.Name, Config: raw.Config, Position: raw.Position, OnEnd: raw.OnEnd, Clock: DefaultClock,
-		Exact: true, Times: true, Again: raw.AtLeastOnce, Tol: raw.Tolerance, Late: raw.Late, Errors: raw.Errors}
+		Exact: true, Times: true, Again: raw.AtLeastOnce, Tol: raw.Tolerance, Late: raw.Late, Errors: raw.Errors,
+		Duplicates: raw.DroppedDuplicates, State: raw.State}
 	if raw.Clock != "" {
 		seconds, err := raw.Clock.Int64()
 		if err != nil {
