@@ -101,7 +101,7 @@ func describe(t *testing.T, row windowing.Row) string {
 
 // reason is what an error wraps, so that scripts do not depend on its words.
 func reason(err error) string {
-	for _, sentinel := range []error{agg.ErrArgument, agg.ErrOverflow, agg.ErrLimit, windowing.ErrFilter, windowing.ErrFanOut, watermark.ErrRange} {
+	for _, sentinel := range []error{agg.ErrArgument, agg.ErrOverflow, agg.ErrLimit, windowing.ErrFilter, windowing.ErrFanOut, windowing.ErrTimer, windowing.ErrOnTimer, watermark.ErrRange} {
 		if errors.Is(err, sentinel) {
 			return sentinel.Error()
 		}

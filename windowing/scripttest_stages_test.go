@@ -29,6 +29,7 @@ var stageMakers = map[string]func(t *testing.T, c command, st *windowing.Stage){
 	"session_window":    makeSession,
 	"sliding_window":    makeSliding,
 	"cumulative_window": makeCumulative,
+	"keyed_state":       makeKeyed,
 }
 
 // makeStages puts a stage that takes out heartbeats behind every watermark.
