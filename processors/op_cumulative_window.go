@@ -23,8 +23,7 @@ A row is applied once, to its step; windows put their steps together when they c
 		Field(sizeField(fieldStep, "By how much windows grow.", false).Example("1h")).
 		Fields(gridFields("size")...).
 		Fields(aggregateFields()...).
-		Fields(commonFields()...).
-		LintRule(zeroLint(fieldSize, fieldStep))
+		Fields(commonFields()...)
 }
 
 // parseCumulative reads the configuration of a cumulative window.

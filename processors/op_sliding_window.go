@@ -23,8 +23,7 @@ A row is applied once, to a slice of event time; windows put their slices togeth
 		Field(sizeField(fieldSlide, "How often a window starts, at most the size.", true).Example("5m").Example("1d")).
 		Fields(gridFields("slide")...).
 		Fields(aggregateFields()...).
-		Fields(commonFields()...).
-		LintRule(zeroLint(fieldSize, fieldSlide))
+		Fields(commonFields()...)
 }
 
 // parseSliding reads the configuration of a sliding window.

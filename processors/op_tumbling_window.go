@@ -17,8 +17,7 @@ State grows with the open windows times the groups in each.`).
 		Field(sizeField(fieldSize, "The length of a window.", true).Example("5m").Example("1d")).
 		Fields(gridFields("size")...).
 		Fields(aggregateFields()...).
-		Fields(commonFields()...).
-		LintRule(zeroLint(fieldSize))
+		Fields(commonFields()...)
 }
 
 // parseTumbling reads the configuration of a tumbling window.

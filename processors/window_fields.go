@@ -37,12 +37,12 @@ A row that comes out again has the same ` + "`windowed_row_key`" + ` and a highe
 const calendarText = `^[0-9]+(d|w|mo|q|y)$`
 
 // sizeField is a duration, or a number of units of the calendar where calendar.
+// What is wrong with those the constructor says, which lint asks too.
 func sizeField(name, description string, calendar bool) *service.ConfigField {
 	rule := durationLint(name, false)
 	if calendar {
 		description += " Days, weeks, months, quarters and years (`1d`, `1w`, `1mo`, `1q`, `1y`) follow the calendar of `timezone`, hours and less do not."
-		rule = fmt.Sprintf("let text = this.string()\nroot = if $text.re_match(%q) { if $text.re_match(\"^0+[a-z]\") { [ %q + $text + %q ] } else { [] } } else { %s }",
-			calendarText, name+": ", " is not allowed: use a whole number from 1 on", rule[len("root = "):])
+		rule = fmt.Sprintf("root = if this.string().re_match(%q) { [] } else { %s }", calendarText, strings.TrimPrefix(rule, "root = "))
 	}
 	return service.NewStringField(name).Description(description).LintRule(rule)
 }
@@ -61,20 +61,9 @@ func gridFields(modulo string) []*service.ConfigField {
 			Description("A Bloblang condition on the result row: rows for which it is not true do not come out. A row for which it fails comes out with the error."),
 		// Not a text: in YAML null is a value of its own, which a reader of `fill: null` means.
 		service.NewAnyField(fieldFill).Default(windowing.Fills[windowing.NoFill]).Advanced().
-			LintRule(`root = if this == null || ["none", "null", "zero"].contains(this) { [] } else { [ "fill: " + this.string() + " is not one: use none, null or zero" ] }`).
 			Description("Rows for groups that have none in a window, once they had some: `null` gives the aggregates over no rows (counts are 0, others null), `zero` 0 in place of null."),
 		durationField(fieldFillFor, "How long after the end of its last window with rows a group is filled. Each window in between gives a row, also when event time jumps.").Optional().Advanced(),
 	}
-}
-
-// zeroLint finds sizes of zero. What else does not fit together the constructor
-// finds, which the program's lint runs too.
-func zeroLint(fields ...string) string {
-	rules := make([]string, len(fields))
-	for i, field := range fields {
-		rules[i] = fmt.Sprintf(`if !this.%s.string().re_match("[1-9]") { [ %q + this.%s.string() + " is not allowed: use a duration above 0s" ] } else { [] }`, field, field+": ", field)
-	}
-	return "root = [ " + strings.Join(rules, ",\n") + " ].flatten()"
 }
 
 // grid is what parseGrid reads.
