@@ -52,27 +52,15 @@ var scenarios = []struct {
 		return topic(t, standalone, orders(seed, 2500, 4), 2*time.Millisecond)
 	}},
 	{"lines to input windowed", func(t testing.TB, seed uint64) *scenario {
-		return lines(t, inputHost, "lines: {}", orders(seed, 5000, 1))
+		return lines(t, "lines: {}", orders(seed, 5000, 1))
 	}},
 	{"batches of lines to input windowed", func(t testing.TB, seed uint64) *scenario {
-		return lines(t, inputHost, smallBatches, orders(seed, 10_000, 1))
-	}},
-	{"batches of lines to processor windowed", func(t testing.TB, seed uint64) *scenario {
-		return lines(t, processorHost, smallBatches, orders(seed, 3000, 1))
+		return lines(t, smallBatches, orders(seed, 5000, 1))
 	}},
 }
 
 // smallBatches is a scanner that makes many steps of a file.
 const smallBatches = "lines_batch: { max_batch_size: 15 }"
-
-// mayRefuse gives the share of refusals. A processor that counts messages cannot
-// tell one that the input sends again from a new one, so nothing is promised there.
-func (s *scenario) mayRefuse(share float64) float64 {
-	if s.form != inputHost && s.pos == "ordinal" {
-		return 0
-	}
-	return share
-}
 
 // total counts the kills of the whole package, for the log.
 var total atomic.Int64
@@ -86,7 +74,7 @@ func TestKilledAtRandom(t *testing.T) {
 			killed := 0
 			for round := uint64(0); killed < kills(); round++ {
 				s := c.make(t, base+round)
-				s.refuse = s.mayRefuse(0.2)
+				s.refuse = 0.2
 				killed += s.killAtRandom(t, rand.New(rand.NewPCG(base, round)), kills()-killed)
 				s.verify(t)
 			}
@@ -125,7 +113,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 			base := seed(t)
 			rnd := rand.New(rand.NewPCG(base, 0))
 			s := c.make(t, base)
-			s.refuse = s.mayRefuse(0.1)
+			s.refuse = 0.1
 			hit := map[string]int{}
 			for round := range rounds() {
 				for _, point := range failpoint.Names() {
@@ -153,7 +141,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 // reachable are the points that every life of some length comes to. A processor
 // acknowledges by returning, and has nothing to deliver.
 func (s *scenario) reachable() []string {
-	points := []string{failpoint.OnStart, failpoint.BeforeCommit, failpoint.AfterCommit}
+	points := []string{failpoint.OnStart, failpoint.MidClose, failpoint.BeforeCommit, failpoint.AfterCommit, failpoint.MidFold}
 	if s.form == inputHost {
 		points = append(points, failpoint.BeforeAck, failpoint.AfterAck, failpoint.AfterDeliver)
 	}

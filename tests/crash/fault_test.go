@@ -62,41 +62,53 @@ func TestTopicCreatedAgain(t *testing.T) {
 	}
 }
 
+// changes are what may happen to a file between two readings.
+var changes = map[string]func(text string) string{
+	"rewritten at the start": func(text string) string { return strings.Replace(text, `"id":`, `"ID":`, 1) },
+	"rewritten at the end": func(text string) string {
+		i := strings.LastIndex(text, `"id":`)
+		return text[:i] + strings.Replace(text[i:], `"id":`, `"ID":`, 1)
+	},
+	"truncated by a line": func(text string) string {
+		return text[:strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1]
+	},
+	"truncated to half": func(text string) string { return text[:strings.LastIndex(text[:len(text)/2], "\n")+1] },
+}
+
 // Files that are read from the start must begin with what was applied.
 func TestFileChanged(t *testing.T) {
-	for _, form := range []string{inputHost, processorHost} {
-		for name, change := range map[string]func(t *testing.T, path string, text string){
-			"rewritten at the start": func(t *testing.T, path, text string) { write(t, path, strings.Replace(text, `"id":`, `"ID":`, 1)) },
-			"rewritten at the end": func(t *testing.T, path, text string) {
-				i := strings.LastIndex(text, `"id":`)
-				write(t, path, text[:i]+strings.Replace(text[i:], `"id":`, `"ID":`, 1))
-			},
-			"truncated by a line": func(t *testing.T, path, text string) {
-				write(t, path, text[:strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1])
-			},
-			"truncated to half": func(t *testing.T, path, text string) {
-				write(t, path, text[:strings.LastIndex(text[:len(text)/2], "\n")+1])
-			},
-		} {
-			for i, which := range []string{"first file", "last file"} {
-				if form == processorHost && i == 1 && strings.HasPrefix(name, "truncated") {
-					continue // a processor is never told that the input has ended
-				}
-				t.Run(strings.Join([]string{form, name, which}, "/"), func(t *testing.T) {
-					t.Parallel()
-					s := lines(t, form, "lines_batch: {}", orders(seed(t), 300, 1))
-					s.finish(t)
-					s.verify(t)
-					text, err := os.ReadFile(s.file(i))
-					require.NoError(t, err)
-					change(t, s.file(i), string(text))
-					s.requireFault(t, s.file(i))
-					write(t, s.file(i), string(text))
-					s.finish(t)
-					s.verify(t)
-				})
-			}
+	for name, change := range changes {
+		for i, which := range []string{"first file", "last file"} {
+			t.Run(name+"/"+which, func(t *testing.T) {
+				t.Parallel()
+				s := lines(t, "lines_batch: {}", orders(seed(t), 300, 1))
+				s.finish(t)
+				s.verify(t)
+				text, err := os.ReadFile(s.file(i))
+				require.NoError(t, err)
+				write(t, s.file(i), change(string(text)))
+				s.requireFault(t, s.file(i))
+				write(t, s.file(i), string(text))
+				s.finish(t)
+				s.verify(t)
+			})
 		}
+	}
+}
+
+// A processor sees neither the beginning nor the end of a file, nor which message
+// comes a second time because an output refused it: it must not count them.
+func TestOrdinalIsRefusedInProcessors(t *testing.T) {
+	for _, form := range []string{processorHost, standalone} {
+		s := lines(t, "lines_batch: {}", orders(1, 10, 1))
+		s.form = form
+		p := s.run(t, "")
+		require.Equal(t, 1, p.wait(), "exit status\n%s", p.log)
+		requireClear(t, p)
+		for _, word := range []string{"position", "ordinal", "input"} {
+			require.Contains(t, p.log.String(), word)
+		}
+		require.Empty(t, s.entries(t))
 	}
 }
 
@@ -108,36 +120,29 @@ func write(t *testing.T, path, text string) {
 // A file that has grown is read on from where it ended; a file that is gone is no
 // fault.
 func TestFileGrownOrGone(t *testing.T) {
-	for _, form := range []string{inputHost, processorHost} {
-		t.Run(form, func(t *testing.T) {
-			t.Parallel()
-			s := lines(t, form, "lines_batch: {}", orders(seed(t), 400, 1))
-			events := s.shape.Events()[0]
-			half, part := len(events)/2, len(events)/2+70
-			writeLines(t, s.file(1), events[half:part])
-			s.finish(t)
-			before := len(s.entries(t))
-			s.finish(t)
-			if form == inputHost {
-				require.Len(t, s.entries(t), before, "nothing comes of a file that is read twice")
-			}
-			writeLines(t, s.file(1), events[half:])
-			s.finish(t)
-			s.verify(t)
+	s := lines(t, "lines_batch: {}", orders(seed(t), 400, 1))
+	events := s.shape.Events()[0]
+	half, part := len(events)/2, len(events)/2+70
+	writeLines(t, s.file(1), events[half:part])
+	s.finish(t)
+	before := len(s.entries(t))
+	s.finish(t)
+	require.Len(t, s.entries(t), before, "nothing comes of a file that is read twice")
+	writeLines(t, s.file(1), events[half:])
+	s.finish(t)
+	s.verify(t)
 
-			write(t, s.file(1), "") // yields no message, so it looks as if it were gone
-			s.finish(t)
-			s.source = strings.Replace(s.source, strconv.Quote(s.file(0))+", ", "", 1)
-			s.finish(t)
-			s.verify(t)
-		})
-	}
+	write(t, s.file(1), "") // yields no message, so it looks as if it were gone
+	s.finish(t)
+	s.source = strings.Replace(s.source, strconv.Quote(s.file(0))+", ", "", 1)
+	s.finish(t)
+	s.verify(t)
 }
 
 // A kill while the process faults changes nothing: the next life reports again.
 func TestKilledWhileFaulting(t *testing.T) {
 	t.Parallel()
-	s := lines(t, inputHost, "lines_batch: {}", orders(seed(t), 300, 1))
+	s := lines(t, "lines_batch: {}", orders(seed(t), 300, 1))
 	s.finish(t)
 	text, err := os.ReadFile(s.file(0))
 	require.NoError(t, err)

@@ -65,7 +65,8 @@ func run(t testing.TB, dir, config, point string, args ...string) *process {
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.Env = append(os.Environ(), plugins.StartedEnv+"=3", failpoint.Env+"="+point)
-	if lives.Add(1)%2 == 0 { // every second life folds its log all the time and closes in many parts
+	// Every second life folds its log all the time and closes in many parts.
+	if lives.Add(1)%2 == 0 || strings.HasPrefix(point, failpoint.MidFold) || strings.HasPrefix(point, failpoint.MidClose) {
 		p.cmd.Env = append(p.cmd.Env, failpoint.EnvGeneration+"=32768", failpoint.EnvPart+"=3")
 	}
 	p.cmd.ExtraFiles = []*os.File{write}

@@ -56,8 +56,8 @@ func sourceOf(dir string, shape random.Shape, pause time.Duration) string {
 
 // lines is a scenario whose source is two files that are read from the start each
 // time.
-func lines(t testing.TB, form, scanner string, shape random.Shape) *scenario {
-	s := &scenario{dir: t.TempDir(), form: form, shape: shape, pos: "ordinal"}
+func lines(t testing.TB, scanner string, shape random.Shape) *scenario {
+	s := &scenario{dir: t.TempDir(), form: inputHost, shape: shape, pos: "ordinal"}
 	events := shape.Events()[0]
 	half := len(events) / 2
 	writeLines(t, s.file(0), events[:half])

@@ -1,0 +1,87 @@
+package tests
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/drive"
+)
+
+// twoFiles runs watermark and window on their own, each with a state file, so that
+// a crash between the commit of one and the commit of the other can be played.
+func twoFiles(t *testing.T, marks, windows string) *drive.Pipe {
+	t.Helper()
+	p, err := drive.Start(func(feed, sink map[string]any) map[string]any {
+		cache := func(label, path string) map[string]any {
+			return map[string]any{"label": label, "bbolt": map[string]any{"path": path}}
+		}
+		return map[string]any{"input": feed, "output": sink,
+			"cache_resources": []any{cache("marks", marks), cache("windows", windows)},
+			"pipeline": map[string]any{"threads": 1, "processors": []any{
+				map[string]any{"watermark": map[string]any{"event_time": "this.ts", "delay": "0s", "partition": "this._p",
+					"partitions": []string{"p0", "p1"}, "state": "marks", "position": byPosition}},
+				map[string]any{"tumbling_window": map[string]any{"size": "10s", "group_by": map[string]any{"k": "this.k"},
+					"aggregates": map[string]any{"count": "count()"}, "state": "windows", "position": byPosition}},
+			}}}
+	})
+	require.NoError(t, err)
+	return p
+}
+
+// offer sends a batch and waits for its acknowledgement.
+func offer(t *testing.T, p *drive.Pipe, rows ...string) {
+	t.Helper()
+	d := p.Feed.Send(func() service.MessageBatch { return batchOf(rows...) }, nil)
+	select {
+	case <-d.Acked():
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "no acknowledgement", p.Logs.String())
+	}
+}
+
+// rowsOf gives the payloads of the final rows.
+func rowsOf(p *drive.Pipe) (rows []string) {
+	for _, m := range p.Sink.Messages() {
+		if m.Get(drive.MetaRowKey) != "" {
+			rows = append(rows, string(m.Payload))
+		}
+	}
+	return rows
+}
+
+// A crash after the watermark's commit and before the window's: the rows in
+// between come again, in other batches and behind newer rows of other partitions.
+// None of them may be lost to a watermark that they themselves have moved.
+func TestCrashBetweenTwoOperators(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	p := twoFiles(t, at("marks"), at("windows"))
+	offer(t, p, `{"_p":"p0","_o":1,"k":"a","ts":1}`, `{"_p":"p1","_o":1,"k":"a","ts":2}`)
+	require.NoError(t, drive.Snapshot(at("windows"), at("windows after the crash")))
+	offer(t, p, `{"_p":"p0","_o":2,"k":"a","ts":25}`, `{"_p":"p1","_o":2,"k":"a","ts":9}`, `{"_p":"p1","_o":3,"k":"z","ts":26}`)
+	require.NoError(t, drive.Snapshot(at("marks"), at("marks after the crash")))
+	require.NoError(t, p.Stop())
+
+	p = twoFiles(t, at("marks after the crash"), at("windows after the crash"))
+	offer(t, p, `{"_p":"p0","_o":2,"k":"a","ts":25}`, `{"_p":"p0","_o":3,"k":"z","ts":29}`)
+	offer(t, p, `{"_p":"p1","_o":2,"k":"a","ts":9}`)
+	offer(t, p, `{"_p":"p1","_o":3,"k":"z","ts":26}`, `{"_p":"p0","_o":4,"k":"z","ts":50}`, `{"_p":"p1","_o":4,"k":"z","ts":50}`)
+	require.NoError(t, p.Stop())
+	got := map[string]json.Number{}
+	for _, row := range rowsOf(p) {
+		var r struct {
+			K     string
+			Start string `json:"window_start"`
+			Count json.Number
+		}
+		require.NoError(t, json.Unmarshal([]byte(row), &r))
+		require.NotContains(t, got, r.K+" "+r.Start)
+		got[r.K+" "+r.Start] = r.Count
+	}
+	require.Equal(t, map[string]json.Number{"a 1970-01-01T00:00:00Z": "3", "a 1970-01-01T00:00:20Z": "1", "z 1970-01-01T00:00:20Z": "2"}, got)
+}
