@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -180,9 +181,10 @@ func TestKillAtRandom(t *testing.T) {
 		got := map[string]int64{}
 		for round := 0; ; round++ {
 			r = r.kill()
+			own := rand.New(rand.NewPCG(rnd.Uint64(), 0))
 			s := r.sink(func(rows []*note) (failed []int) {
 				for i := range rows {
-					if rnd.IntN(5) == 0 {
+					if own.IntN(5) == 0 {
 						failed = append(failed, i)
 					}
 				}

@@ -215,10 +215,7 @@ type disk struct {
 func newDisk() *disk { return &disk{Store: kvtest.Memory()} }
 
 func (d *disk) Commit(b *kv.Batch) error {
-	d.mu.Lock()
-	dead := d.dead
-	d.mu.Unlock()
-	if dead {
+	if d.killed() {
 		return nil
 	}
 	if err := d.Store.Commit(b); err != nil {
@@ -235,6 +232,12 @@ func (d *disk) kill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.dead = true
+}
+
+func (d *disk) killed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dead
 }
 
 func (d *disk) commits() int {
