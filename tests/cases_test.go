@@ -52,6 +52,7 @@ var cases = []string{
 	"054", // times on the bounds
 	"055", // a silent side
 	"056", // null keys
+	"059", // a timer and a row that moves it in one batch
 	"061", // a crash in the middle of a window
 	"062", // redelivery is not counted twice
 	"064", // the watermark survives
