@@ -29,6 +29,11 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, op.alone)
 	}
 	h := &hosted{log: res.Logger(), position: op.position}
+	if op.stage.Watermark != nil {
+		// Rows pass through a watermark, and to observe a row twice changes nothing: a
+		// redelivery is judged like any other batch, and no position is needed.
+		h.position = positionConfig{mode: host.None}
+	}
 	stages := []windowing.Stage{op.stage}
 	lead := []compiler{op.compile}
 	if op.stage.Operator != nil {
@@ -40,7 +45,7 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
 	stages[len(stages)-1].Binding = op.bind(p)
-	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant(), Limit: failpoint.Part()})
+	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant(), Limit: failpoint.Part(), Behind: op.stage.Watermark != nil})
 	if err != nil {
 		return nil, err
 	}

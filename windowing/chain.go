@@ -57,7 +57,10 @@ type Chain struct {
 	flush bool
 	tick  bool
 	told  Pair // by BeginRelayed
-	heard watermark.Time
+
+	behind  []frontierRecord // for the next Save
+	settled bool
+	heard   watermark.Time
 
 	unfinished []unfinished // by stage, nil before a part was observed
 }
@@ -71,6 +74,10 @@ type Config struct {
 	Prepare func(rows []Row)
 	Start   watermark.Clock // when the process started
 	Limit   int             // results in a part, 0: PartLimit
+	// Behind makes watermarks be saved one Save late. A watermark whose operators
+	// save for themselves must not remember, after a crash, a batch that they may
+	// have missed: sent again, its older rows would be late by its newer ones.
+	Behind bool
 }
 
 // NewChain checks the stages and makes a chain with empty state.

@@ -35,13 +35,44 @@ func (c *Chain) Save(w kv.Writer) {
 	for i := range c.stages {
 		st := &c.stages[i]
 		if f := c.frontier[i]; f != nil {
-			sub := kv.SubWriter(w, frontierPrefix+st.Name+"/")
-			f.WriteChanges(func(key, value []byte) { sub.Put(key, kv.AppendRecord(nil, chainVersion, value)) })
+			c.saveFrontier(f, kv.SubWriter(w, frontierPrefix+st.Name+"/"))
 		}
 		if st.Operator != nil {
 			st.Operator.Save(kv.SubWriter(w, operatorPrefix+st.Name+"/"))
 		}
 	}
+}
+
+// saveFrontier writes what changed in a frontier, one Save late where the chain is
+// behind.
+func (c *Chain) saveFrontier(f *watermark.Frontier, w kv.Writer) {
+	if !c.config.Behind {
+		f.WriteChanges(func(key, value []byte) { w.Put(key, kv.AppendRecord(nil, chainVersion, value)) })
+		return
+	}
+	var next []frontierRecord
+	f.WriteChanges(func(key, value []byte) {
+		next = append(next, frontierRecord{key, kv.AppendRecord(nil, chainVersion, value)})
+	})
+	late := c.behind
+	if c.settled {
+		late, next, c.settled = append(late, next...), nil, false
+	}
+	for _, r := range late {
+		w.Put(r.key, r.value)
+	}
+	c.behind = next
+}
+
+// frontierRecord is a record that the next Save writes.
+type frontierRecord struct{ key, value []byte }
+
+// Settle says that whoever comes behind the chain is through with everything that
+// it gave: the next Save leaves nothing behind. It says whether that Save has
+// anything to write for it.
+func (c *Chain) Settle() bool {
+	c.settled = c.config.Behind && len(c.behind) > 0
+	return c.settled
 }
 
 // SaveDefinition writes the definitions of the stages, once after Load.
