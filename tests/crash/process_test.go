@@ -97,7 +97,8 @@ func (p *process) term() int {
 	return p.wait()
 }
 
-// wait waits for the end by itself and gives the exit status, -1 for SIGKILL.
+// wait waits for the end by itself and gives the exit status, -1 for SIGKILL, and
+// for SIGTERM where it came before the process listened to it.
 func (p *process) wait() int {
 	p.t.Helper()
 	select {
@@ -112,7 +113,7 @@ func (p *process) wait() int {
 
 func (p *process) status() int {
 	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if status.Signaled() && status.Signal() == syscall.SIGKILL {
+	if status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGTERM) {
 		return -1
 	}
 	require.False(p.t, status.Signaled(), "ended by %s\n%s", status.Signal(), p.log)

@@ -15,6 +15,7 @@ type Feed struct {
 	mu     sync.Mutex // protects the fields below
 	queue  []*Delivery
 	ended  bool
+	flying int           // deliveries that are not settled
 	wake   chan struct{} // closed and replaced at each change
 	closed int
 }
@@ -53,7 +54,7 @@ func (d *Delivery) Nacks() int {
 	return d.nacks
 }
 
-// End lets the input end naturally once the queue is empty.
+// End lets the input end naturally once all is sent and acknowledged.
 func (f *Feed) End() { f.change(func() { f.ended = true }) }
 
 // Closes is how often the input was closed.
@@ -81,12 +82,13 @@ func (f *Feed) ReadBatch(ctx context.Context) (service.MessageBatch, service.Ack
 		if len(f.queue) > 0 {
 			d := f.queue[0]
 			f.queue = f.queue[1:]
+			f.flying++
 			only := d.failed
 			f.mu.Unlock()
 			batch, ack := d.deliver(only)
 			return batch, ack, nil
 		}
-		wake, ended := f.wake, f.ended
+		wake, ended := f.wake, f.ended && f.flying == 0 // what is refused comes again
 		f.mu.Unlock()
 		if ended {
 			return nil, nil, service.ErrEndOfInput
@@ -125,6 +127,7 @@ func (d *Delivery) settle(err error, index *service.Indexer, numbers []int) {
 			d.onAck()
 		}
 		d.feed.change(func() {
+			d.feed.flying--
 			d.acks++
 			if d.acks == 1 {
 				close(d.done)
@@ -152,6 +155,7 @@ func (d *Delivery) settle(err error, index *service.Indexer, numbers []int) {
 		}
 	}
 	d.feed.change(func() {
+		d.feed.flying--
 		d.nacks++
 		d.failed = failed
 		d.feed.queue = append([]*Delivery{d}, d.feed.queue...)

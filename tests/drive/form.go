@@ -67,6 +67,11 @@ var (
 	}}
 )
 
+// FormOf is a pipeline without operators of the product, for comparison.
+func FormOf(name string, build func(feed map[string]any) map[string]any) Form {
+	return Form{Name: name, build: func(_ Setup, feed map[string]any) map[string]any { return build(feed) }}
+}
+
 // Forms are all of them.
 func Forms() []Form { return []Form{InputHost, ProcessorHost, Standalone, StandaloneInput} }
 

@@ -7,6 +7,6 @@ import (
 
 var _ host.Clock = (*Clock)(nil)
 
-// setClock puts a clock into the product and gives the function that takes it out
+// SetClock puts a clock into the product and gives the function that takes it out
 // again.
-func setClock(c *Clock) (restore func()) { return processors.SetClockForTest(c) }
+func SetClock(c *Clock) (restore func()) { return processors.SetClockForTest(c) }

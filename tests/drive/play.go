@@ -73,7 +73,7 @@ type player struct {
 // Start plays all steps and gives what came out, or fails the test.
 func (p Play) Start(t testing.TB) Outcome {
 	q := &player{Play: p, t: t, clock: NewClock(p.Run.Clock), config: p.Run.Config, ids: map[string]string{}}
-	t.Cleanup(setClock(q.clock))
+	t.Cleanup(SetClock(q.clock))
 	if p.Durable {
 		q.state = filepath.Join(t.TempDir(), "state.db")
 	}
