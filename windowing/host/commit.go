@@ -10,7 +10,8 @@ import (
 
 const (
 	lazyCommit     = time.Second            // the longest that delivered rows wait for their removal
-	floodCommit    = 300 * time.Millisecond // the longest that applied rows wait for a commit while more arrive
+	floodCommit    = time.Second            // the longest that applied rows wait for a commit while more arrive
+	floodOut       = 300 * time.Millisecond // the same where rows came out and wait with them
 	floodPause     = 2 * time.Millisecond   // how long nothing arrives when a flood pauses
 	floodRows      = 4096                   // applied rows that make a flood
 	firstRetry     = 50 * time.Millisecond
@@ -62,12 +63,21 @@ func (o *owner) due() bool {
 	switch {
 	case o.parted || o.inbox() == nil:
 		return true
-	case time.Since(o.applied.since) >= floodCommit:
+	case time.Since(o.applied.since) >= o.patience():
 		return true
 	case len(o.mailbox) > 0:
 		return false
 	}
 	return o.applied.rows < floodRows || !time.Now().Before(o.applied.latest.Add(floodPause))
+}
+
+// patience is how long a flood may share a commit. A group that changes again and
+// again is written once for each.
+func (o *owner) patience() time.Duration {
+	if o.outbox != nil && len(o.outbox.staged) > 0 {
+		return floodOut
+	}
+	return floodCommit
 }
 
 // Prefixes of a host's records in its store.
@@ -211,7 +221,7 @@ func (o *owner) shutdown() {
 	o.await(timeout)
 	o.settleAll()
 	if o.flight == nil && o.chain.Whole() && !o.faulted {
-		if o.applied.dirty || o.outbox != nil && len(o.outbox.settled) > 0 {
+		if o.chain.Settle() || o.applied.dirty || o.outbox != nil && len(o.outbox.settled) > 0 {
 			o.send(o.buildWhole())
 			o.await(timeout)
 		}

@@ -65,6 +65,7 @@ type pending struct {
 	batches []*Batch
 	replies []answered
 	rows    int
+	bytes   int64
 	since   time.Time // of the first batch
 	latest  time.Time // of the last batch
 	dirty   bool      // the chain's state has changed
@@ -164,9 +165,9 @@ func (o *owner) inbox() <-chan *Batch {
 	switch {
 	case o.faulted || o.busy() || o.phase != running:
 		return nil
-	case o.applied.rows >= o.limits.PendingRows:
+	case o.applied.rows >= o.limits.PendingRows || o.applied.bytes >= 2*o.limits.CommitBytes:
 		return nil
-	case o.flight == nil && o.applied.rows >= o.limits.CommitRows:
+	case o.flight == nil && (o.applied.rows >= o.limits.CommitRows || o.applied.bytes >= o.limits.CommitBytes):
 		return nil
 	case o.outbox != nil && o.outbox.unread() >= o.limits.UnreadRows:
 		return nil

@@ -40,6 +40,7 @@ func (o *owner) take(b *Batch) {
 		o.applied.since = o.applied.latest
 	}
 	o.applied.rows += len(rows)
+	o.applied.bytes += b.Bytes
 	o.applied.dirty = true
 	if r := b.Relayed; r != nil {
 		o.chain.BeginRelayed(rows, r.Pair, r.Now, now)
