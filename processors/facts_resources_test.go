@@ -15,7 +15,7 @@ import (
 )
 
 // cache is a cache that holds nothing.
-type cache struct{ mark int }
+type cache struct{ _ int }
 
 func (*cache) Get(context.Context, string) ([]byte, error)               { return nil, service.ErrKeyNotFound }
 func (*cache) Set(context.Context, string, []byte, *time.Duration) error { return nil }

@@ -129,9 +129,6 @@ func toDuration(field, text string, signed bool) (time.Duration, error) {
 	return d, nil
 }
 
-// durationText is what time.ParseDuration accepts.
-const durationText = `^[-+]?((([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+|0)$`
-
 // durationLint says in lint what parseDuration and parseSigned say at the start.
 func durationLint(field string, signed bool) string {
 	about := lintDuration

@@ -79,7 +79,7 @@ func allows(rule []string, dep string) bool {
 
 func list(t *testing.T, args ...string) []string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(runtime.GOROOT(), "bin", "go"), append([]string{"list"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	require.NoError(t, err, "%s", cmd)

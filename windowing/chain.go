@@ -150,13 +150,6 @@ func (c *Chain) BeginTick(now watermark.Clock) {
 // nothing of them may be saved any more.
 func (c *Chain) BeginFlush(now watermark.Clock) { c.begin(nil, now, true) }
 
-// BeginRelayed starts a step with rows that a watermark outside of the chain has
-// judged: pair is what it told, w is W of its domain.
-func (c *Chain) BeginRelayed(rows []Row, pair Pair, w watermark.Time, now watermark.Clock) {
-	c.told, c.heard = pair, w
-	c.begin(rows, now, false)
-}
-
 func (c *Chain) begin(rows []Row, now watermark.Clock, flush bool) {
 	if c.open {
 		panic("windowing: a step is under way")
@@ -249,23 +242,6 @@ func (c *Chain) Take() []Row {
 	return rows
 }
 
-// Exit gives the pair behind the last stage, as far as the step has come, and W
-// of the last event-time domain.
-func (c *Chain) Exit() (Pair, watermark.Time) {
-	n := len(c.stages)
-	p := Pair{Late: c.lates[n], Close: c.lates[n]}
-	if c.front == n {
-		p.Close = c.close
-	}
-	w := c.heard
-	for _, f := range c.frontier {
-		if f != nil {
-			w = f.Watermark()
-		}
-	}
-	return p, w
-}
-
 // prepared says that the rows of the stage were evaluated ahead of the step.
 func (c *Chain) prepared(rows []Row) bool {
 	return c.at < c.config.Lead && c.front <= c.at && len(rows) > 0
@@ -324,15 +300,6 @@ func (c *Chain) observe(st *Stage) {
 	}
 	c.lates[c.at+1], c.close = late, done
 	c.front++
-}
-
-// relay passes on the pair that was told.
-func (c *Chain) relay(st *Stage) {
-	c.extract(st)
-	if c.at == c.front {
-		c.lates[c.at+1], c.close = c.told.Late, c.told.Close
-		c.front++
-	}
 }
 
 // operate runs a stateful stage.

@@ -176,7 +176,8 @@ func TestDecoder(t *testing.T) {
 
 func TestDecoderErrorSticks(t *testing.T) {
 	d := NewDecoder([]byte{2, 1, 1})
-	require.False(t, d.Bool() && d.Bool())
+	require.False(t, d.Bool())
+	require.False(t, d.Bool())
 	first := d.Err()
 	require.ErrorContains(t, first, "a truth value of 2 at byte 1 of 3")
 	require.Zero(t, d.Uvarint())

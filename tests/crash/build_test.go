@@ -58,7 +58,7 @@ func build(dir string) (string, error) {
 	if race {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command(filepath.Join(runtime.GOROOT(), "bin", "go"), append(args, "./cmd/connect-windowed")...)
+	cmd := exec.Command("go", append(args, "./cmd/connect-windowed")...)
 	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, text)

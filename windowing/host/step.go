@@ -177,9 +177,9 @@ func (o *owner) takeBack() {
 // reply gives a row back to the caller, and logs it under the position of the
 // message that it derives from.
 func (o *owner) reply(row *windowing.Row, m windowing.Message) {
-	entry, at := 0, o.target
+	at := o.target
 	if b := o.current; b != nil {
-		entry = len(b.Entries) - 1
+		var entry int
 		if row.Entry >= 0 && int(row.Entry) < len(b.Entries) {
 			entry = int(row.Entry)
 			at = b.Entries[entry].Position
@@ -206,6 +206,10 @@ func (o *owner) finish() {
 	o.report.tallies(o)
 	if b := o.current; b != nil {
 		o.current = nil
+		b.Rows, b.Entries = nil, nil // their memory need not wait for the commit
+		if b.Release != nil {
+			b.Release()
+		}
 		o.applied.batches = append(o.applied.batches, b)
 		if b.reply != nil {
 			o.applied.replies = append(o.applied.replies, answered{b.reply, o.answer})
