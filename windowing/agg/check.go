@@ -48,7 +48,7 @@ func (c *Call) argument(i int) string {
 
 // refuse is the error for a value that the function does not take.
 func (c *Call) refuse(name string, v Value, allowed, remedy string) error {
-	return fmt.Errorf("%w of %.100s: %.60s is the %s, allowed are %s and null, which is ignored; %s, or leave such rows out with a where option",
+	return fmt.Errorf("%w of %.100s: %.60s is the %s, allowed are %s and null, which is ignored; %s, or leave such rows out with a `where: <condition>`",
 		ErrArgument, c.Text, name, v.describe(), allowed, remedy)
 }
 

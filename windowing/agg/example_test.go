@@ -33,7 +33,7 @@ func Example() {
 	_, err = agg.Parse(`average(this.price)`)
 	fmt.Println(err)
 	// Output:
-	// bad argument of avg(this.price, where: this.paid): this.price is the text "12 EUR", allowed are finite numbers and null, which is ignored; convert it with .number(), or leave such rows out with a where option
+	// bad argument of avg(this.price, where: this.paid): this.price is the text "12 EUR", allowed are finite numbers and null, which is ignored; convert it with .number(), or leave such rows out with a `where: <condition>`
 	// 1.55 <nil>
 	// bad aggregate "average(this.price)": unknown function "average" (did you mean avg?); allowed: any, approx_count_distinct, approx_quantile, avg, collect, collect_set, count, count_distinct, count_if, every, first, last, max, max_by, median, min, min_by, quantile, reduce, stddev, sum, top_k, variance
 }
