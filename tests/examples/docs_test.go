@@ -89,7 +89,7 @@ func TestEveryAggregateIsDocumented(t *testing.T) {
 func TestEveryMetricIsDocumented(t *testing.T) {
 	text := document(t, "docs/operations.md")
 	for _, name := range []string{
-		host.RowsIn, host.LateRows, host.InvalidRows, host.RowsEmitted, host.Watermark, host.WatermarkLag,
+		host.RowsIn, host.LateRows, host.InvalidRows, host.DuplicateRows, host.RowsEmitted, host.Watermark, host.WatermarkLag,
 		host.OpenWindows, host.Groups, host.StateBytes, host.Commits, host.CommitTime, host.CommitErrors,
 		host.OutboxRows, host.Redelivered, host.Faults, host.Nacked,
 	} {
