@@ -123,9 +123,11 @@ func (h *hosted) start(res *service.Resources, state, name string, cfg host.Conf
 
 // batch makes what is offered of messages.
 func (h *hosted) batch(messages service.MessageBatch) (*host.Batch, map[int]error) {
-	b := &host.Batch{Rows: rowsOf(messages)}
+	m := takeBatchMemory(len(messages))
+	b := &host.Batch{Rows: m.rows, Entries: m.entries, Release: m.release}
+	fillRows(b.Rows, messages)
 	var errs map[int]error
-	b.Entries, b.Bytes, errs = h.positioner.entries(messages)
+	b.Bytes, errs = h.positioner.entries(messages, b.Entries)
 	if n := len(messages); n > 0 {
 		lag, ok := metaInt(messages[n-1], "kafka_lag")
 		b.Lag = ok && lag > 0

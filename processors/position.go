@@ -110,8 +110,7 @@ func newPositioner(c positionConfig) (*positioner, error) {
 
 // entries gives an entry for each message. Errors by index say why a message has
 // no position although it should.
-func (p *positioner) entries(batch service.MessageBatch) (entries []host.Entry, bytes int64, errs map[int]error) {
-	entries = make([]host.Entry, len(batch))
+func (p *positioner) entries(batch service.MessageBatch, entries []host.Entry) (bytes int64, errs map[int]error) {
 	if p.config.mode == host.Ordinal {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -148,7 +147,7 @@ func (p *positioner) entries(batch service.MessageBatch) (entries []host.Entry, 
 		}
 		bytes += int64(size)
 	}
-	return entries, bytes, errs
+	return bytes, errs
 }
 
 // emitted takes the position of a row that an operator on its own has emitted.

@@ -17,11 +17,10 @@ var errLostTime = errors.New("the message has lost its event time: a processor b
 // errNested says that a chain runs inside of another one.
 var errNested = errors.New("a windowed host or an operator runs inside of another host, behind a resource or a nested processor: put operators directly into the host's processors list")
 
-// rowsOf makes the rows of messages that enter a chain. What an operator on its
+// fillRows makes the rows of messages that enter a chain. What an operator on its
 // own has said of a message holds on: its event time, and that it is late or its
 // step is over.
-func rowsOf(batch service.MessageBatch) []windowing.Row {
-	rows := make([]windowing.Row, len(batch))
+func fillRows(rows []windowing.Row, batch service.MessageBatch) {
 	for i, m := range batch {
 		rows[i] = windowing.Row{Entry: int32(i), Time: watermark.Unset, Message: m}
 		c := carriedBy(m)
@@ -34,7 +33,6 @@ func rowsOf(batch service.MessageBatch) []windowing.Row {
 			invalidate(&rows[i], errNested)
 		}
 	}
-	return rows
 }
 
 // foreign runs the processors between operators over rows.

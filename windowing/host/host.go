@@ -30,6 +30,7 @@ type Batch struct {
 	Bytes   int64
 	Lag     bool     // the source says that more is waiting
 	Ack     func()   // called once the batch is on disk, never by the owner; nil: none
+	Release func()   // called once Rows and Entries are used no more, by the owner; nil: none
 	Relayed *Relayed // set where the chain begins with a relay
 
 	reply chan<- []Reply
