@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -67,8 +68,19 @@ func acked(t testing.TB, p *drive.Pipe, d *drive.Delivery) {
 	select {
 	case <-d.Acked():
 	case <-time.After(patience):
-		require.Fail(t, "no acknowledgement", p.Logs.String())
+		explain(t, p)
+		require.Fail(t, "no acknowledgement")
 	}
+}
+
+// explain says, should the test fail, what the pipeline was doing.
+func explain(t testing.TB, p *drive.Pipe) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			buf := make([]byte, 1<<20)
+			t.Logf("%v\n%s\n%s", p.Meter.All(), p.Logs, buf[:runtime.Stack(buf, true)])
+		}
+	})
 }
 
 // row is a message that counting takes.
@@ -154,12 +166,13 @@ func TestAcknowledgedAfterTheCommit(t *testing.T) {
 // metric waits for the value of a metric.
 func metric(t testing.TB, p *drive.Pipe, name string, want int64, where ...string) {
 	t.Helper()
+	explain(t, p)
 	var got int64
 	require.Eventually(t, func() bool {
 		var found bool
 		got, found = p.Meter.Sum(name, where...)
 		return found && got == want
-	}, patience, 5*time.Millisecond, "%s is not %d: %v", name, want, p.Meter.All())
+	}, patience, 5*time.Millisecond, "%s is not %d", name, want)
 }
 
 // Rows that an error names are offered again, the others are not.
@@ -236,10 +249,11 @@ func TestStopOfASilentChild(t *testing.T) {
 
 func metricAbove(t testing.TB, p *drive.Pipe, name string, least int64) {
 	t.Helper()
+	explain(t, p)
 	require.Eventually(t, func() bool {
 		n, _ := p.Meter.Sum(name)
 		return n >= least
-	}, patience, 5*time.Millisecond, "%s: %v", name, p.Meter.All())
+	}, patience, 5*time.Millisecond, "%s is below %d", name, least)
 }
 
 // The retry list of an input, on or off, makes no difference: the host never

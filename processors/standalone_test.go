@@ -60,7 +60,7 @@ func TestOperatorsThatMissSomething(t *testing.T) {
 	require.ErrorContains(t, arrive(t, p, 1)[0].Err, "set event_time")
 	require.NoError(t, p.Stop())
 
-	p = pipe(t, pipelineOf(stateFile(t), 1, "{ watermark: { event_time: this.ts, state: store } }"))
+	p = pipe(t, pipelineOf(stateFile(t), 1, mark, "{ tumbling_window: { size: 10s, state: store, aggregates: { n: count() } } }"))
 	send(t, p, row(1, "a", 1))
 	require.ErrorContains(t, arrive(t, p, 1)[0].Err, "position: none")
 }
