@@ -36,23 +36,32 @@ type result struct {
 // startCommit builds a write set and hands it to the committer, when there is
 // something to commit and no better moment to wait for.
 func (o *owner) startCommit() {
-	if o.flight != nil || o.faulted {
+	if o.flight != nil {
 		return
 	}
-	if o.chain.Whole() && o.applied.dirty && o.due() {
+	if !o.faulted && o.chain.Whole() && o.applied.dirty && o.due() {
 		o.send(o.buildWhole())
 		return
 	}
-	if o.outbox == nil || len(o.outbox.settled) == 0 {
+	if !o.hasSettled() {
 		o.lazy = time.Time{}
 		return
 	}
 	last := o.phase == draining && o.outbox.unread() == 0 && o.outbox.flying == 0
 	if last || !o.lazy.IsZero() && !time.Now().Before(o.lazy) {
-		ws := &writeSet{}
-		o.outbox.saveSettled(kv.SubWriter(&ws.batch, outboxPrefix))
-		o.send(ws)
+		o.send(o.buildSettled())
 	}
+}
+
+// hasSettled says that delivered rows are to be removed.
+func (o *owner) hasSettled() bool { return o.outbox != nil && len(o.outbox.settled) > 0 }
+
+// buildSettled removes delivered rows, and leaves everything else as it is: that
+// may be done in the middle of a step, and when reading has stopped.
+func (o *owner) buildSettled() *writeSet {
+	ws := &writeSet{}
+	o.outbox.saveSettled(kv.SubWriter(&ws.batch, outboxPrefix))
+	return ws
 }
 
 // due says that nothing is won by waiting longer with a commit. As long as batches
@@ -220,8 +229,17 @@ func (o *owner) shutdown() {
 	}
 	o.await(timeout)
 	o.settleAll()
-	if o.flight == nil && o.chain.Whole() && !o.faulted {
-		if o.chain.Settle() || o.applied.dirty || o.outbox != nil && len(o.outbox.settled) > 0 {
+	switch {
+	case o.flight != nil:
+	case o.faulted || !o.chain.Whole():
+		if o.hasSettled() { // the grace may be spent on a foreign processor
+			again, cancel := context.WithTimeout(o.ctx, closeGrace)
+			defer cancel()
+			o.send(o.buildSettled())
+			o.await(again.Done())
+		}
+	default:
+		if o.chain.Settle() || o.applied.dirty || o.hasSettled() {
 			o.send(o.buildWhole())
 			o.await(timeout)
 		}

@@ -79,6 +79,22 @@ func TestCloseDuringForeignProcessor(t *testing.T) {
 	}
 }
 
+// Rows that were delivered while it ran do not come again, and nothing is said of
+// the disk, which is fine.
+func TestSettledRowsDuringForeignProcessor(t *testing.T) {
+	p := newProcessor()
+	r := newRig(t, func() []windowing.Stage { return foreignStage(passes()) }, func(c *Config) { c.Foreign = p.run }).open()
+	r.offer(events(0, at(1, "a")))
+	p.result <- foreignResult{rows: <-p.called}
+	d := r.next()
+	r.offer(events(1, at(2, "b")))
+	<-p.called
+	d.Settle(nil)
+	r.close()
+	require.Zero(t, r.disk.keys(t, outboxPrefix))
+	require.Empty(t, r.log.all())
+}
+
 // through is a foreign processor that changes nothing.
 func through(_ context.Context, _ int, rows []windowing.Row) ([]windowing.Row, error) {
 	return rows, nil

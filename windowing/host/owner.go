@@ -250,7 +250,7 @@ func (o *owner) timer(now time.Time) <-chan time.Time {
 		if due, ok := o.outbox.due(); ok && due.After(now) && due.Before(at) {
 			at = due
 		}
-		if !o.lazy.IsZero() && o.flight == nil && !o.faulted && o.lazy.Before(at) {
+		if !o.lazy.IsZero() && o.flight == nil && o.lazy.Before(at) {
 			at = o.lazy
 		}
 	}

@@ -44,7 +44,7 @@ func TestNoSpinWithRefusedRows(t *testing.T) {
 func TestNoSpinWhileWaiting(t *testing.T) {
 	for name, change := range map[string]func(o *owner){
 		"a commit is under way":       func(o *owner) { o.flight = &writeSet{} },
-		"reading has stopped":         func(o *owner) { o.faulted = true },
+		"reading has stopped":         func(o *owner) { o.faulted = true; o.outbox.settled = nil; o.startCommit() },
 		"a foreign processor is busy": func(o *owner) { o.chain.Begin(nil, o.now()); o.outbox.settled = nil; o.lazy = time.Time{} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +75,23 @@ func TestCloseSeesSettledRows(t *testing.T) {
 	}
 	r.close()
 	require.Zero(t, r.disk.keys(t, outboxPrefix))
+}
+
+// Rows that were delivered after reading has stopped do not come again either.
+func TestFaultRemovesSettledRows(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		r := newRig(t, passes, nil).open()
+		r.wait(r.offer(events(0, at(1, "a"), at(2, "b"))), "the commit")
+		r.offer(events(0, at(1, "other")))
+		<-r.faults
+		r.take(2)
+		if stop {
+			r.close()
+			require.Zero(t, r.disk.keys(t, outboxPrefix))
+			continue
+		}
+		require.Eventually(t, func() bool { return r.disk.now(t).keys(t, outboxPrefix) == 0 }, patience, time.Millisecond)
+	}
 }
 
 // While batches keep coming, a commit starts after a while all the same.

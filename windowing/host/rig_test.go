@@ -2,6 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -226,8 +229,15 @@ func (r *rig) wait(c <-chan struct{}, what string) {
 	select {
 	case <-c:
 	case <-time.After(patience):
-		require.FailNow(r.t, "waited in vain for "+what, "%v", r.log.all())
+		r.stuck("waited in vain for " + what)
 	}
+}
+
+// stuck fails with what all goroutines do.
+func (r *rig) stuck(what string) {
+	var b strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&b, 2)
+	require.FailNow(r.t, what, "%v\n%s", r.log.all(), b.String())
 }
 
 // next takes a delivery.
@@ -235,6 +245,9 @@ func (r *rig) next() *Delivery {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	d, err := r.Next(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.stuck("no rows come")
+	}
 	require.NoError(r.t, err)
 	return d
 }
