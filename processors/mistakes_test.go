@@ -181,6 +181,27 @@ var mistakes = []mistake{
 	{name: "reserved group", conf: win(`group_by: { window_end: this.a }`), parts: []string{"group_by.window_end:", "choose another"}},
 	{name: "bad group", conf: win(`group_by: { k: "this.[" }`), parts: []string{"group_by.k:", `"this.["`, "line 1 column"}},
 	{name: "empty group", conf: win(`group_by: { k: "" }`), parts: []string{"group_by.k: must not be empty"}},
+
+	// keyed state
+	{name: "no key", conf: keyedState(`key: ""`), parts: []string{"key: must not be empty", "this.customer"}},
+	{name: "bad key", conf: keyedState(`key: "this.["`), parts: []string{"key:", `"this.["`, "line 1 column"}},
+	{name: "no on_event", conf: keyedState(`on_event: " "`), parts: []string{"on_event: must not be empty", "root.state"}},
+	{name: "bad on_event", conf: keyedState(`on_event: "root.state = this."`), parts: []string{"on_event:", "this.", "not a Bloblang mapping", "line 1"}},
+	{name: "bad on_timer", conf: keyedState(`on_timer: "root.state = null\nroot.emit = ["`), parts: []string{"on_timer:", "not a Bloblang mapping", "line 2"}},
+	{name: "no ttl", conf: keyedState("ttl: 0s"), parts: []string{"ttl: 0s", "above 0s", "leave it out"}},
+	{name: "negative ttl", conf: keyedState("ttl: -1h"), parts: []string{"ttl: -1h", "negative"}},
+	{name: "ttl of no unit", conf: keyedState("ttl: 5"), parts: []string{"ttl:", "5", "not a duration"}},
+	{name: "keyed state without a watermark", conf: inHost("{ keyed_state: { key: this.k, on_event: root.state = 1 } }"), parts: []string{`keyed_state "keyed_state"`, "no watermark upstream"}},
+	{name: "keyed state over revisions", conf: inHost(mark + ", { tumbling_window: { size: 5m, output_mode: update, aggregates: { n: count() } } }, { keyed_state: { key: this.k, on_event: root.state = 1 } }"), parts: []string{`keyed_state "keyed_state"`, "row key twice", "append"}},
+}
+
+func keyedState(fields string) string {
+	for _, rest := range []string{"key: this.k", "on_event: root.state = 1"} {
+		if name, _, _ := strings.Cut(rest, ":"); !strings.Contains(fields, name+":") {
+			fields += ", " + rest
+		}
+	}
+	return alone("keyed_state: { " + fields + " }")
 }
 
 func TestMistakesEndTheStart(t *testing.T) {

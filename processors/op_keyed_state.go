@@ -113,7 +113,7 @@ func parseKeyedConfig(conf *service.ParsedConfig, name string) (cfg windowing.Ke
 			continue
 		}
 		if *f.exec, err = bloblang.GlobalEnvironment().Parse(*f.text); err != nil {
-			return cfg, fmt.Errorf("%s: %.200q is not a Bloblang mapping: %w", f.field, *f.text, err)
+			return cfg, mappingError(f.field, *f.text, err)
 		}
 	}
 	if cfg.TTL, err = parseDuration(conf, 0, fieldKeyTTL); err != nil {
@@ -125,6 +125,15 @@ func parseKeyedConfig(conf *service.ParsedConfig, name string) (cfg windowing.Ke
 	late, err := parseOption(conf, fieldLate, "drop", "pass")
 	cfg.PassLate, cfg.Evaluator = late == "pass", code
 	return cfg, err
+}
+
+// mappingError says where a mapping is not Bloblang.
+func mappingError(field, text string, err error) error {
+	var parse *bloblang.ParseError
+	if errors.As(err, &parse) {
+		return fmt.Errorf("%s: %.200q is not a Bloblang mapping, line %d column %d: %w", field, text, parse.Line, parse.Column, parse)
+	}
+	return fmt.Errorf("%s: %.200q is not a Bloblang mapping: %w", field, text, err)
 }
 
 func init() { register(kindKeyed, keyedSpec(), parseKeyed) }
