@@ -109,6 +109,8 @@ var examples = map[string]example{
 	"sessions":        {check: likeGolden, again: true},
 	"orders_payments": {check: likeGolden, again: true},
 	"webhook_dedupe":  {check: likeGoldenInAnyOrder, again: true},
+	"order_streak":    {check: likeGolden, again: true},
+	"quiet_customers": {check: likeGolden, again: true},
 	"clickstream":     {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
 }
 
