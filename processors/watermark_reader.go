@@ -140,8 +140,12 @@ func (r *watermarkReader) source(s *scratch, i int) (int, error) {
 
 // kafka gives the partition of a message by its Kafka metadata, "" without.
 func (r *watermarkReader) kafka(s *scratch, i int) string {
-	topic, number := s.Value(i, r.topic), s.Value(i, r.number)
-	if topic.IsNull() || number.IsNull() {
+	topic := s.Value(i, r.topic)
+	if topic.IsNull() {
+		return ""
+	}
+	number := s.Value(i, r.number)
+	if number.IsNull() {
 		return ""
 	}
 	return s.names.of(topic, number)

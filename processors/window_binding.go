@@ -20,7 +20,7 @@ func compileWindow(groups []windowing.GroupField, aggregates []windowing.Aggrega
 	return func(set *expr.Set) (reader, error) {
 		r := &windowReader{layout: layout}
 		for _, g := range groups {
-			slot, err := set.Value("group_by."+g.Name, g.Expr)
+			slot, err := set.Key("group_by."+g.Name, g.Expr)
 			if err != nil {
 				return nil, err
 			}

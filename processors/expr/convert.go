@@ -47,6 +47,14 @@ func toValue(f *Frame, c *cell, it *item) (agg.Value, error) {
 	return v, nil
 }
 
+// toKey is toValue without a copy of the text.
+func toKey(f *Frame, c *cell, it *item) (agg.Value, error) {
+	if it.token == str {
+		return agg.String(it.text), nil
+	}
+	return toValue(f, c, it)
+}
+
 // numberValue reads the text of a JSON number. An integer beyond int64 counts as
 // the float that it is the shortest text of, as JavaScript prints large floats;
 // others would fall together with their neighbours.

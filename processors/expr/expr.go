@@ -98,6 +98,12 @@ func (s *Set) Text(field, text string) (Slot, error) {
 	return s.add(field, cellKey{kind: asText, text: text})
 }
 
+// Key adds an expression for a value that is encoded at once: a text of it may
+// share the memory of the message, and is good until the next Eval or Reset.
+func (s *Set) Key(field, text string) (Slot, error) {
+	return s.add(field, cellKey{kind: asKey, text: text})
+}
+
 // Bool adds a condition.
 func (s *Set) Bool(field, text string) (Slot, error) {
 	return s.add(field, cellKey{kind: asBool, text: text})
@@ -146,14 +152,18 @@ const (
 	asBool
 	asInt
 	asTime
+	asKey
 )
+
+const allowedValue = "null, bools, finite numbers, texts, timestamps, objects and lists"
 
 // allowed says what each kind takes, for errors.
 var allowed = [...]string{
-	asValue: "null, bools, finite numbers, texts, timestamps, objects and lists",
+	asValue: allowedValue,
 	asText:  "texts, numbers, bools and timestamps (to give null a name: .or(\"none\"))",
 	asBool:  "true and false (to treat null as false: .or(false))",
 	asInt:   "null, integers of 64 bits and their decimal text",
+	asKey:   allowedValue,
 	asTime:  "RFC 3339 texts such as \"2023-11-14T22:13:20Z\", timestamps, and numbers in the field's unit",
 }
 
@@ -165,4 +175,5 @@ var converts = [...]func(f *Frame, c *cell, it *item) (agg.Value, error){
 	asBool:  toBool,
 	asInt:   toInt,
 	asTime:  toTime,
+	asKey:   toKey,
 }

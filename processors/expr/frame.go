@@ -15,7 +15,8 @@ import (
 // Frame answers for the expressions of a Set on one batch after the other. Its
 // zero value is ready for Set.Eval. It belongs to one goroutine, which should
 // use it again and again: it learns what documents look like. What it hands out
-// shares no memory with the messages and may be kept.
+// shares no memory with the messages and may be kept, unless it was added with
+// Set.Key.
 type Frame struct {
 	set   *Set
 	batch service.MessageBatch
@@ -131,8 +132,8 @@ func (f *Frame) Err(row int, slot Slot) error {
 	return nil
 }
 
-// Value is the value of an expression added with Set.Value, null if there is an
-// error.
+// Value is the value of an expression added with Set.Value or Set.Key, null if
+// there is an error.
 func (f *Frame) Value(row int, slot Slot) agg.Value { return f.values[f.at(row, slot)] }
 
 // Text is the value of an expression added with Set.Text, "" if there is an
