@@ -139,11 +139,13 @@ func TestNaturalEnd(t *testing.T) {
 
 func TestEndOfNothing(t *testing.T) {
 	for _, onEnd := range []string{"keep", "flush"} {
-		clean(t)
-		p := pipe(t, hostInput(stateFile(t), counting, byOffset, "on_end: "+onEnd))
-		p.Feed.End()
-		require.NoError(t, p.WaitEnd(patience))
-		require.Empty(t, p.Sink.Messages())
+		t.Run(fmt.Sprint(onEnd), func(t *testing.T) {
+			clean(t)
+			p := pipe(t, hostInput(stateFile(t), counting, byOffset, "on_end: "+onEnd))
+			p.Feed.End()
+			require.NoError(t, p.WaitEnd(patience))
+			require.Empty(t, p.Sink.Messages())
+		})
 	}
 }
 
@@ -260,20 +262,22 @@ func metricAbove(t testing.TB, p *drive.Pipe, name string, least int64) {
 // refuses.
 func TestChildWithAndWithoutReplay(t *testing.T) {
 	for _, replay := range []bool{true, false} {
-		clean(t)
-		data := filepath.Join(t.TempDir(), "rows.ndjson")
-		require.NoError(t, os.WriteFile(data, []byte(row(1, "a", 1)+"\n"+row(2, "a", 2)+"\n"+row(3, "z", 11)+"\n"), 0o600))
-		p := pipe(t, fmt.Sprintf("input: { windowed: { input: { file: { paths: [ %s ], scanner: { lines: {} }, auto_replay_nacks: %v } }, %s } }\noutput: SINK\n%s",
-			data, replay, hostFields(stateFile(t), counting, "position: ordinal"), cacheOf(stateFile(t))))
-		refused := 0
-		p.Sink.Refuse(func(batch []drive.Message) []int {
-			if refused++; refused < 4 {
-				return []int{0}
-			}
-			return nil
+		t.Run(fmt.Sprint(replay), func(t *testing.T) {
+			clean(t)
+			data := filepath.Join(t.TempDir(), "rows.ndjson")
+			require.NoError(t, os.WriteFile(data, []byte(row(1, "a", 1)+"\n"+row(2, "a", 2)+"\n"+row(3, "z", 11)+"\n"), 0o600))
+			p := pipe(t, fmt.Sprintf("input: { windowed: { input: { file: { paths: [ %s ], scanner: { lines: {} }, auto_replay_nacks: %v } }, %s } }\noutput: SINK\n%s",
+				data, replay, hostFields(stateFile(t), counting, "position: ordinal"), cacheOf(stateFile(t))))
+			refused := 0
+			p.Sink.Refuse(func(batch []drive.Message) []int {
+				if refused++; refused < 4 {
+					return []int{0}
+				}
+				return nil
+			})
+			require.NoError(t, p.WaitEnd(patience))
+			require.Equal(t, []string{`00:00:00 "k":"a","n":2}`}, counts(t, p.Sink.Messages()))
 		})
-		require.NoError(t, p.WaitEnd(patience))
-		require.Equal(t, []string{`00:00:00 "k":"a","n":2}`}, counts(t, p.Sink.Messages()))
 	}
 }
 

@@ -42,23 +42,25 @@ func once(p *drive.Pipe) {
 
 func TestProcessorGivesRowsBack(t *testing.T) {
 	for _, file := range []string{"", stateFile(t)} {
-		clean(t)
-		p := pipe(t, hostPipeline(file, counting, byOffset))
-		send(t, p, row(1, "a", 1), row(2, "b", 2)) // nothing comes out, and it is acknowledged
-		require.Empty(t, p.Sink.Messages())
-		send(t, p, row(3, "z", 11.5))
-		send(t, p, row(4, "a", 3), `{"o":5,"ts":null}`)
-		all := arrive(t, p, 4)
-		require.Equal(t, []string{`00:00:00 "k":"a","n":1}`, `00:00:00 "k":"b","n":1}`}, counts(t, all[:2]))
-		require.Equal(t, map[string]any{
-			"windowed_operator": "tumbling_window", "windowed_timing": "on_time", "windowed_revision": int64(1),
-			"windowed_row_key":    `["tumbling_window",["a"],"1970-01-01T00:00:00Z","1970-01-01T00:00:10Z"]`,
-			"windowed_row_id":     `["tumbling_window",["a"],"1970-01-01T00:00:00Z","1970-01-01T00:00:10Z",1]`,
-			"windowed_event_time": "1970-01-01T00:00:09.999999999Z", "windowed_watermark": "1970-01-01T00:00:11.5Z",
-			"windowed_start": "1970-01-01T00:00:00Z", "windowed_end": "1970-01-01T00:00:10Z"}, all[0].Meta)
-		require.Equal(t, map[string]any{"windowed_late_operator": "tumbling_window", "windowed_late_by": "8.5s"}, all[2].Meta)
-		require.Empty(t, all[3].Meta)
-		require.Error(t, all[3].Err)
+		t.Run(fmt.Sprint(file != ""), func(t *testing.T) {
+			clean(t)
+			p := pipe(t, hostPipeline(file, counting, byOffset))
+			send(t, p, row(1, "a", 1), row(2, "b", 2)) // nothing comes out, and it is acknowledged
+			require.Empty(t, p.Sink.Messages())
+			send(t, p, row(3, "z", 11.5))
+			send(t, p, row(4, "a", 3), `{"o":5,"ts":null}`)
+			all := arrive(t, p, 4)
+			require.Equal(t, []string{`00:00:00 "k":"a","n":1}`, `00:00:00 "k":"b","n":1}`}, counts(t, all[:2]))
+			require.Equal(t, map[string]any{
+				"windowed_operator": "tumbling_window", "windowed_timing": "on_time", "windowed_revision": int64(1),
+				"windowed_row_key":    `["tumbling_window",["a"],"1970-01-01T00:00:00Z","1970-01-01T00:00:10Z"]`,
+				"windowed_row_id":     `["tumbling_window",["a"],"1970-01-01T00:00:00Z","1970-01-01T00:00:10Z",1]`,
+				"windowed_event_time": "1970-01-01T00:00:09.999999999Z", "windowed_watermark": "1970-01-01T00:00:11.5Z",
+				"windowed_start": "1970-01-01T00:00:00Z", "windowed_end": "1970-01-01T00:00:10Z"}, all[0].Meta)
+			require.Equal(t, map[string]any{"windowed_late_operator": "tumbling_window", "windowed_late_by": "8.5s"}, all[2].Meta)
+			require.Empty(t, all[3].Meta)
+			require.Error(t, all[3].Err)
+		})
 	}
 }
 
@@ -66,30 +68,32 @@ func TestProcessorGivesRowsBack(t *testing.T) {
 // gets the same rows; nothing counts twice.
 func TestProcessorAnswersARedelivery(t *testing.T) {
 	for _, file := range []string{"", stateFile(t)} {
-		clean(t)
-		p := pipe(t, hostPipeline(file, counting, byOffset))
-		send(t, p, row(1, "a", 1), row(2, "b", 2), row(3, "a", 3))
-		once(p)
-		d := offer(p, row(4, "z", 11), `{"o":5,"ts":null}`)
-		acked(t, p, d)
-		require.Equal(t, 1, d.Nacks())
-		all := arrive(t, p, 3)
-		require.Error(t, all[0].Err)
-		require.Equal(t, `{"o":5,"ts":null}`, string(all[0].Payload))
-		require.Equal(t, []string{`00:00:00 "k":"a","n":2}`, `00:00:00 "k":"b","n":1}`}, counts(t, all[1:]))
-		send(t, p, row(2, "b", 2), `{"o":5,"ts":null}`, row(6, "y", 12)) // another cut
-		again := arrive(t, p, 6)[3:]
-		require.Equal(t, all, again, "rows of a close derive from the last message")
-		metric(t, p, "windowed_redelivered_rows", 4)
-		require.NoError(t, p.Stop())
-		if file == "" {
-			continue
-		}
-		p = pipe(t, hostPipeline(file, counting, byOffset))
-		send(t, p, `{"o":5,"ts":null}`, row(4, "z", 11), row(7, "x", 21))
-		again = arrive(t, p, 5)
-		require.Equal(t, all, again[:3])
-		require.Equal(t, []string{`00:00:10 "k":"y","n":1}`, `00:00:10 "k":"z","n":1}`}, counts(t, again[3:]))
+		t.Run(fmt.Sprint(file != ""), func(t *testing.T) {
+			clean(t)
+			p := pipe(t, hostPipeline(file, counting, byOffset))
+			send(t, p, row(1, "a", 1), row(2, "b", 2), row(3, "a", 3))
+			once(p)
+			d := offer(p, row(4, "z", 11), `{"o":5,"ts":null}`)
+			acked(t, p, d)
+			require.Equal(t, 1, d.Nacks())
+			all := arrive(t, p, 3)
+			require.Error(t, all[0].Err)
+			require.Equal(t, `{"o":5,"ts":null}`, string(all[0].Payload))
+			require.Equal(t, []string{`00:00:00 "k":"a","n":2}`, `00:00:00 "k":"b","n":1}`}, counts(t, all[1:]))
+			send(t, p, row(2, "b", 2), `{"o":5,"ts":null}`, row(6, "y", 12)) // another cut
+			again := arrive(t, p, 6)[3:]
+			require.Equal(t, all, again, "rows of a close derive from the last message")
+			metric(t, p, "windowed_redelivered_rows", 4)
+			require.NoError(t, p.Stop())
+			if file == "" {
+				return
+			}
+			p = pipe(t, hostPipeline(file, counting, byOffset))
+			send(t, p, `{"o":5,"ts":null}`, row(4, "z", 11), row(7, "x", 21))
+			again = arrive(t, p, 5)
+			require.Equal(t, all, again[:3])
+			require.Equal(t, []string{`00:00:10 "k":"y","n":1}`, `00:00:10 "k":"z","n":1}`}, counts(t, again[3:]))
+		})
 	}
 }
 

@@ -23,18 +23,20 @@ func on(file, list string) string {
 
 func TestOperatorsOnTheirOwn(t *testing.T) {
 	for _, file := range []string{"", stateFile(t)} {
-		clean(t)
-		between := counting[:strings.Index(counting, "}, ")] + `}, { mapping: "meta = deleted()\nroot = this" }, { mutation: 'root.k = this.k.uppercase()' }` + counting[strings.Index(counting, "}, ")+1:]
-		p := pipe(t, pipelineOf(file, 1, on(file, between)))
-		send(t, p, row(1, "a", 1), row(2, "b", 2))
-		send(t, p, row(3, "z", 11.5))
-		send(t, p, row(4, "a", 3), `{"o":5,"k":"x","ts":null}`)
-		all := arrive(t, p, 4)
-		require.Equal(t, []string{`00:00:00 "k":"A","n":1}`, `00:00:00 "k":"B","n":1}`}, counts(t, all[:2]))
-		require.Equal(t, "1970-01-01T00:00:11.5Z", all[0].Get("windowed_watermark"))
-		require.Equal(t, "tumbling_window", all[2].Get("windowed_late_operator"))
-		require.Equal(t, `{"k":"A","o":4,"ts":3}`, string(all[2].Payload))
-		require.ErrorContains(t, all[3].Err, "event_time")
+		t.Run(fmt.Sprint(file != ""), func(t *testing.T) {
+			clean(t)
+			between := counting[:strings.Index(counting, "}, ")] + `}, { mapping: "meta = deleted()\nroot = this" }, { mutation: 'root.k = this.k.uppercase()' }` + counting[strings.Index(counting, "}, ")+1:]
+			p := pipe(t, pipelineOf(file, 1, on(file, between)))
+			send(t, p, row(1, "a", 1), row(2, "b", 2))
+			send(t, p, row(3, "z", 11.5))
+			send(t, p, row(4, "a", 3), `{"o":5,"k":"x","ts":null}`)
+			all := arrive(t, p, 4)
+			require.Equal(t, []string{`00:00:00 "k":"A","n":1}`, `00:00:00 "k":"B","n":1}`}, counts(t, all[:2]))
+			require.Equal(t, "1970-01-01T00:00:11.5Z", all[0].Get("windowed_watermark"))
+			require.Equal(t, "tumbling_window", all[2].Get("windowed_late_operator"))
+			require.Equal(t, `{"k":"A","o":4,"ts":3}`, string(all[2].Payload))
+			require.ErrorContains(t, all[3].Err, "event_time")
+		})
 	}
 }
 
@@ -73,39 +75,41 @@ const windowOverWindow = mark + `, { tumbling_window: { name: ten, size: 10s, gr
 // counts twice, whatever is refused and wherever the process stops.
 func TestWindowOverWindow(t *testing.T) {
 	for _, file := range []string{"", stateFile(t)} {
-		clean(t)
-		conf := pipelineOf(file, 1, on(file, windowOverWindow))
-		p := pipe(t, conf)
-		asked := 0
-		p.Sink.Refuse(func(batch []drive.Message) (no []int) {
-			if asked++; asked%2 == 1 {
-				for i := range batch {
-					no = append(no, i)
+		t.Run(fmt.Sprint(file != ""), func(t *testing.T) {
+			clean(t)
+			conf := pipelineOf(file, 1, on(file, windowOverWindow))
+			p := pipe(t, conf)
+			asked := 0
+			p.Sink.Refuse(func(batch []drive.Message) (no []int) {
+				if asked++; asked%2 == 1 {
+					for i := range batch {
+						no = append(no, i)
+					}
 				}
+				return no
+			})
+			var sent [][]string
+			give := func(rows ...string) {
+				sent = append(sent, rows)
+				send(t, p, rows...)
 			}
-			return no
+			for i := range 14 { // two minutes and twenty seconds
+				give(row(3*i, "a", float64(10*i)), row(3*i+1, "b", float64(10*i+1)), row(3*i+2, "a", float64(10*i+2)))
+			}
+			want := []string{`"groups":12,"rows":18}`, `"groups":12,"rows":18}`}
+			require.Equal(t, want, minutes(t, p))
+			require.NoError(t, p.Stop())
+			if file == "" {
+				return
+			}
+			p = pipe(t, conf) // everything comes again
+			for _, rows := range sent {
+				send(t, p, rows...)
+			}
+			require.Equal(t, want, minutes(t, p))
+			send(t, p, row(1000, "z", 1000))
+			require.Equal(t, `"groups":4,"rows":6}`, minutes(t, p)[2])
 		})
-		var sent [][]string
-		give := func(rows ...string) {
-			sent = append(sent, rows)
-			send(t, p, rows...)
-		}
-		for i := range 14 { // two minutes and twenty seconds
-			give(row(3*i, "a", float64(10*i)), row(3*i+1, "b", float64(10*i+1)), row(3*i+2, "a", float64(10*i+2)))
-		}
-		want := []string{`"groups":12,"rows":18}`, `"groups":12,"rows":18}`}
-		require.Equal(t, want, minutes(t, p))
-		require.NoError(t, p.Stop())
-		if file == "" {
-			continue
-		}
-		p = pipe(t, conf) // everything comes again
-		for _, rows := range sent {
-			send(t, p, rows...)
-		}
-		require.Equal(t, want, minutes(t, p))
-		send(t, p, row(1000, "z", 1000))
-		require.Equal(t, `"groups":4,"rows":6}`, minutes(t, p)[2])
 	}
 }
 
