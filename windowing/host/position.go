@@ -47,6 +47,8 @@ type positions struct {
 	skipped int64
 	current *partition // ordinal: the partition being read
 	batch   uint64
+	blocks  int // of fingerprints, over all partitions
+	limit   int // of blocks
 }
 
 // partition is what is known of one partition's positions.
@@ -70,7 +72,7 @@ type partition struct {
 }
 
 func newPositions(mode PositionMode, horizon time.Duration) *positions {
-	return &positions{mode: mode, horizon: horizon, parts: map[string]*partition{}}
+	return &positions{mode: mode, horizon: horizon, parts: map[string]*partition{}, limit: blockLimit}
 }
 
 func newPartition(name string) *partition {
@@ -108,16 +110,44 @@ func (s *positions) apply(pos *Position, now time.Duration) (fresh bool, err err
 		fresh, err = s.ordinal(p, *pos)
 	} else {
 		pos.Part = p.batch.next(s.batch, pos.Offset)
+		before := len(p.print.order)
 		fresh, err = p.offset(*pos, now)
+		s.blocks += len(p.print.order) - before
 	}
 	if err == nil && !fresh {
 		s.skipped++
 	}
-	if fresh && !p.dirty {
+	if fresh {
+		s.touch(p)
+		s.trim()
+	}
+	return fresh, err
+}
+
+// touch notes that a partition has to be saved.
+func (s *positions) touch(p *partition) {
+	if !p.dirty {
 		p.dirty = true
 		s.dirty = append(s.dirty, p)
 	}
-	return fresh, err
+}
+
+// trim forgets fingerprints beyond the bound, of the partition that has most.
+func (s *positions) trim() {
+	for s.blocks > s.limit {
+		var most *partition
+		for _, p := range s.parts {
+			if most == nil || len(p.print.order) > len(most.print.order) {
+				most = p
+			}
+		}
+		if len(most.print.order) <= leastKept {
+			return
+		}
+		most.print.forget()
+		s.blocks--
+		s.touch(most)
+	}
 }
 
 // offset applies a position of a source that may redeliver.
@@ -205,10 +235,7 @@ func (s *positions) closeGaps(now time.Duration) {
 	for _, p := range s.parts {
 		for len(p.above) > 0 && (now-p.seen[p.above[0].from] >= s.horizon || len(p.above) > gapLimit) {
 			p.raise()
-			if !p.dirty {
-				p.dirty = true
-				s.dirty = append(s.dirty, p)
-			}
+			s.touch(p)
 		}
 	}
 }

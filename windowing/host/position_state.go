@@ -84,14 +84,14 @@ func (p *partition) savePrints(w kv.Writer) {
 	}
 }
 
-// forgetParts drops how the offsets of a block were split, but for those whose
-// fingerprints stay.
+// forgetParts drops how the offsets of a block were split, but for those that have
+// fingerprints all the same.
 func (p *partition) forgetParts(w kv.Writer, index int64) {
 	from, to := index*blockSize, (index+1)*blockSize
 	w.Delete(p.key(partsKey, from), p.key(partsKey, to))
 	for off := from; off < to; off++ {
 		n, split := p.parts[off]
-		switch _, kept := p.print.first[off]; {
+		switch _, kept := p.print.get(off); {
 		case !split:
 		case kept:
 			put(w, p.key(partsKey, off), kv.AppendVarint(nil, int64(n)))
@@ -104,7 +104,7 @@ func (p *partition) forgetParts(w kv.Writer, index int64) {
 // load reads what save wrote. The gaps' ages start anew: while nothing ran,
 // nothing could be redelivered.
 func (s *positions) load(r kv.Reader, now time.Duration) error {
-	return r.Scan(nil, nil, func(key, value []byte) error {
+	err := r.Scan(nil, nil, func(key, value []byte) error {
 		name, rest, err := kv.String(key)
 		if err != nil || len(rest) == 0 {
 			return fmt.Errorf("positions: key %q is damaged", key)
@@ -118,6 +118,10 @@ func (s *positions) load(r kv.Reader, now time.Duration) error {
 		}
 		return nil
 	})
+	for _, p := range s.parts {
+		s.blocks += len(p.print.order)
+	}
+	return err
 }
 
 func (p *partition) load(kind byte, sub []byte, d *kv.Decoder, now time.Duration) error {

@@ -34,7 +34,9 @@ func (r *positionRig) commit(t testing.TB) {
 
 // restart goes on with what is in the store.
 func (r *positionRig) restart(t testing.TB) {
+	limit := r.limit
 	r.positions = newPositions(r.mode, r.horizon)
+	r.limit = limit
 	require.NoError(t, r.load(r.store, r.now))
 }
 
@@ -210,6 +212,8 @@ func TestGapLimit(t *testing.T) {
 func TestForgottenPositions(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		rig := newPositionRig(Offsets)
+		const blockCount = 100
+		rig.limit = blockCount
 		const n = blockSize*blockCount + 10*blockSize
 		for off := range int64(n) {
 			rig.begin()
@@ -254,10 +258,81 @@ func TestForgottenPositions(t *testing.T) {
 	}
 }
 
+// A crash between a commit and its acknowledgements brings back all of it, and of
+// the one that was applied meanwhile: that must not be too long ago.
+func TestRedeliveryOfWholeCommits(t *testing.T) {
+	var cfg Config
+	cfg.defaults()
+	most := int64(cfg.Limits.CommitRows + cfg.Limits.PendingRows)
+	require.Greater(t, int64(blockLimit*blockSize), 8*most)
+	rig := newPositionRig(Offsets)
+	for round := range 2 {
+		for off := range most {
+			pos := Position{Partition: "p", Offset: off, Known: true, Hash: uint32(off + 1)}
+			fresh, err := rig.apply(&pos, rig.now)
+			require.NoError(t, err)
+			require.Equal(t, round == 0, fresh)
+		}
+		rig.commit(t)
+		rig.restart(t)
+	}
+}
+
+// Partitions share the fingerprints: a busy one takes what the others do not need,
+// and each keeps some.
+func TestFingerprintsAreShared(t *testing.T) {
+	rnd := newSeed(t)
+	rig := newPositionRig(Offsets)
+	rig.limit = 20 * leastKept
+	next := map[string]int64{}
+	for range 3_000 {
+		name := "busy"
+		if rnd.IntN(10) == 0 {
+			name = fmt.Sprint("quiet ", rnd.IntN(10))
+		}
+		for range blockSize / 4 {
+			rig.begin()
+			_, err := rig.apply(piece{name, next[name], 0}.position(), rig.now)
+			require.NoError(t, err)
+			next[name]++
+		}
+		if rnd.IntN(100) == 0 {
+			rig.commit(t)
+			rig.restart(t)
+		}
+	}
+	total := 0
+	for name, p := range rig.parts {
+		total += len(p.print.order)
+		kept := min(next[name], leastKept*blockSize)
+		for off := next[name] - kept + blockSize; off < next[name]; off++ {
+			rig.begin()
+			fresh, err := rig.apply(piece{name, off, 0}.position(), rig.now)
+			require.NoError(t, err, "%s %d", name, off)
+			require.False(t, fresh)
+		}
+	}
+	require.Equal(t, rig.limit, total)
+	require.Greater(t, len(rig.parts["busy"].print.order), rig.limit/2)
+	// More partitions than there are blocks for: each keeps the least.
+	for i := range 30 {
+		for off := range int64(leastKept * blockSize) {
+			_, err := rig.apply(piece{fmt.Sprint("late ", i), off, 0}.position(), rig.now)
+			require.NoError(t, err)
+		}
+	}
+	for name, p := range rig.parts {
+		require.GreaterOrEqual(t, len(p.print.order), min(leastKept, int(next[name]/blockSize)), name)
+		require.LessOrEqual(t, len(p.print.order), leastKept+1, name)
+	}
+}
+
 // What a commit writes of positions depends on what moved, not on how many there
 // were.
 func TestPositionsWriteLittle(t *testing.T) {
 	rig := newPositionRig(Offsets)
+	const blockCount = 100
+	rig.limit = blockCount
 	most, keys := 0, 0
 	for off := range int64(3 * blockSize * blockCount) {
 		rig.begin()

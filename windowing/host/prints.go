@@ -6,9 +6,15 @@ import (
 )
 
 const (
-	firstPrints = 64   // positions of a partition whose fingerprints are kept for ever
-	blockSize   = 256  // offsets in a block of fingerprints
-	blockCount  = 1024 // blocks kept: how far below the newest a redelivery can be checked
+	firstPrints = 64  // positions of a partition whose fingerprints are kept for ever
+	blockSize   = 256 // offsets in a block of fingerprints
+
+	// How far below the newest a redelivery can be checked: a source that commits its
+	// own progress every few seconds comes back with everything since, as much as
+	// there was in one of our commits at least. All partitions share these blocks,
+	// 8.4 million positions in 32 MiB.
+	blockLimit = 32768
+	leastKept  = 16 // blocks of a partition, however many there are
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -24,7 +30,7 @@ func Fingerprint(payload []byte) uint32 {
 type prints struct {
 	first  map[int64]uint32
 	blocks map[int64]*printBlock // by offset / blockSize, rounded down
-	order  []int64               // of the blocks, oldest first
+	order  []int64               // of the blocks, ascending
 	hot    *printBlock           // of the last look-up
 	floor  int64                 // offsets below it were forgotten, but for the first
 	dirty  []*printBlock
@@ -67,7 +73,7 @@ func (p *prints) put(off int64, hash uint32) {
 	}
 }
 
-// block gives a block for writing, and forgets the oldest one beyond the bound.
+// block gives a block for writing.
 func (p *prints) block(index int64) *printBlock {
 	if p.hot != nil && p.hot.index == index {
 		return p.hot
@@ -85,12 +91,16 @@ func (p *prints) insert(b *printBlock) {
 	p.blocks[b.index] = b
 	i, _ := slices.BinarySearch(p.order, b.index)
 	p.order = slices.Insert(p.order, i, b.index)
-	if len(p.order) <= blockCount {
-		return
-	}
+}
+
+// forget drops the block of the smallest offsets.
+func (p *prints) forget() {
 	old := p.order[0]
 	p.order = p.order[1:]
 	p.floor = max(p.floor, (old+1)*blockSize)
+	if p.hot == p.blocks[old] {
+		p.hot = nil
+	}
 	delete(p.blocks, old)
 	p.gone = append(p.gone, old)
 }
