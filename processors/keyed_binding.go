@@ -1,9 +1,11 @@
 package processors
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -124,13 +126,16 @@ func (c *keyedCode) Timer(call windowing.KeyedCall, timer windowing.KeyedTimer) 
 // viewOf is what both mappings see.
 func viewOf(call windowing.KeyedCall) (map[string]any, error) {
 	view := map[string]any{"key": keyOf(call.Key), "state": nil, "watermark": secondsOf(call.Watermark)}
-	if call.State != "" {
-		state, err := agg.ParseJSON(call.State)
-		if err != nil {
-			return nil, fmt.Errorf("the stored state %.100q: %w", call.State, err)
-		}
-		view["state"] = state.Any()
+	if call.State == "" {
+		return view, nil
 	}
+	d := json.NewDecoder(strings.NewReader(call.State))
+	d.UseNumber() // as Benthos reads payloads
+	var state any
+	if err := d.Decode(&state); err != nil {
+		return nil, fmt.Errorf("the stored state %.100q: %w", call.State, err)
+	}
+	view["state"] = state
 	return view, nil
 }
 
