@@ -28,6 +28,55 @@ type edge struct {
 	// pairs says that what messages carry leaves with them, for the next operator
 	// that stands on its own.
 	pairs bool
+	texts *markTexts // nil: metadata is written anew for each row
+}
+
+// markTexts are metadata values of the row before: neighbours share most of them.
+// It belongs to one owner.
+type markTexts struct {
+	operator any
+	times    [4]struct {
+		at   watermark.Time
+		text any
+	}
+}
+
+// The times of a row.
+const (
+	eventTimeText = iota
+	watermarkText
+	startText
+	endText
+)
+
+// time gives the text of a time.
+func (c *markTexts) time(which int, t watermark.Time) any {
+	if c == nil {
+		return timeText(which, t)
+	}
+	s := &c.times[which]
+	if s.text == nil || s.at != t {
+		s.at, s.text = t, timeText(which, t)
+	}
+	return s.text
+}
+
+func timeText(which int, t watermark.Time) string {
+	if which == startText || which == endText {
+		return string(windowing.AppendBound(nil, t))
+	}
+	return t.String()
+}
+
+// name gives the name of an operator.
+func (c *markTexts) name(operator string) any {
+	if c == nil {
+		return operator
+	}
+	if c.operator != any(operator) {
+		c.operator = operator
+	}
+	return c.operator
 }
 
 // Exit implements host.Edge.
@@ -50,7 +99,7 @@ func (e edge) Exit(row *windowing.Row) windowing.Message {
 		m.MetaSetMut(metaDuplicate, row.Mark.Operator)
 	default:
 		strip(m)
-		markMessage(m, row.Mark)
+		markMessage(m, row.Mark, e.texts)
 	}
 	return m
 }
@@ -76,8 +125,8 @@ func strip(m *service.Message) {
 }
 
 // markMessage writes the metadata of an emitted row.
-func markMessage(m *service.Message, mark *windowing.Mark) {
-	m.MetaSetMut(metaOperator, mark.Operator)
+func markMessage(m *service.Message, mark *windowing.Mark, texts *markTexts) {
+	m.MetaSetMut(metaOperator, texts.name(mark.Operator))
 	if mark.RowKey != "" {
 		m.MetaSetMut(metaRowKey, mark.RowKey)
 		m.MetaSetMut(metaRowID, windowing.RowID(mark.RowKey, mark.Revision))
@@ -86,13 +135,13 @@ func markMessage(m *service.Message, mark *windowing.Mark) {
 	if mark.Timing != windowing.NoTiming {
 		m.MetaSetMut(metaTiming, mark.Timing.String())
 	}
-	m.MetaSetMut(metaEventTime, mark.EventTime.String())
+	m.MetaSetMut(metaEventTime, texts.time(eventTimeText, mark.EventTime))
 	if mark.Watermark != watermark.Unset {
-		m.MetaSetMut(metaWatermark, mark.Watermark.String())
+		m.MetaSetMut(metaWatermark, texts.time(watermarkText, mark.Watermark))
 	}
 	if mark.Spanned {
-		m.MetaSetMut(metaStart, string(windowing.AppendBound(nil, mark.Start)))
-		m.MetaSetMut(metaEnd, string(windowing.AppendBound(nil, mark.End)))
+		m.MetaSetMut(metaStart, texts.time(startText, mark.Start))
+		m.MetaSetMut(metaEnd, texts.time(endText, mark.End))
 	}
 }
 

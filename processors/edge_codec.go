@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -42,13 +43,16 @@ func (e edge) Append(b []byte, msg windowing.Message) []byte {
 	if err != nil {
 		b = kv.AppendBlob(b, err.Error())
 	}
-	count := 0
-	_ = m.MetaWalkMut(func(string, any) error { count++; return nil })
-	b = kv.AppendUvarint(b, uint64(count))
+	at, count := len(b), 0
+	b = append(b, 0)
 	_ = m.MetaWalkMut(func(key string, value any) error {
 		b = appendMeta(kv.AppendBlob(b, key), value)
+		count++
 		return nil
 	})
+	if b[at] = byte(count); count >= 1<<7 { // the number takes more than a byte
+		b = slices.Replace(b, at, at+1, kv.AppendUvarint(nil, uint64(count))...)
+	}
 	return e.appendCarried(b, m)
 }
 

@@ -56,7 +56,7 @@ func newWindowedInput(conf *service.ParsedConfig, res *service.Resources) (servi
 	if err != nil {
 		return nil, err
 	}
-	h, err := open(conf, res, host.Config{Edge: edge{}, Flush: onEnd == "flush"})
+	h, err := open(conf, res, host.Config{Edge: edge{texts: &markTexts{}}, Flush: onEnd == "flush"})
 	if err != nil {
 		closeChild(child)
 		return nil, err

@@ -30,8 +30,8 @@ type windowedProcessor struct {
 
 	calls   sync.RWMutex // read by calls, held by the close that ends them
 	busy    atomic.Int32
-	limit   int         // rows in a batch that is given back
-	threads atomic.Bool // whether the log has said so
+	apart   func(service.MessageBatch) // called with a batch that others of its step follow, may be nil
+	threads atomic.Bool                // whether the log has said so
 	told    atomic.Bool
 	closing sync.Once
 	gone    chan struct{}
@@ -41,11 +41,11 @@ func newWindowedProcessor(conf *service.ParsedConfig, res *service.Resources) (s
 	if hostInside() {
 		return nil, errNested
 	}
-	h, err := open(conf, res, host.Config{Edge: edge{}, Reply: true})
+	h, err := open(conf, res, host.Config{Edge: edge{texts: &markTexts{}}, Reply: true})
 	if err != nil {
 		return nil, err
 	}
-	return &windowedProcessor{hosted: h, gone: make(chan struct{}), limit: batchLimit}, nil
+	return &windowedProcessor{hosted: h, gone: make(chan struct{})}, nil
 }
 
 // ProcessBatch implements service.BatchProcessor.
@@ -74,7 +74,11 @@ func (w *windowedProcessor) ProcessBatch(ctx context.Context, messages service.M
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return derive(messages, replies, w.limit), nil
+	out := derive(messages, replies)
+	for i := 0; w.apart != nil && i < len(out)-1; i++ {
+		w.apart(out[i])
+	}
+	return out, nil
 }
 
 // unpositioned says what is wrong with a message whose redelivery could not be
@@ -98,9 +102,9 @@ const batchLimit = 1000
 
 // derive makes the messages that go on: copies of those that they come from, so
 // that the framework knows which acknowledgement depends on them.
-func derive(messages service.MessageBatch, replies []host.Reply, limit int) (out []service.MessageBatch) {
+func derive(messages service.MessageBatch, replies []host.Reply) (out []service.MessageBatch) {
 	for len(replies) > 0 {
-		n := min(limit, len(replies))
+		n := min(batchLimit, len(replies))
 		batch := make(service.MessageBatch, n)
 		for i, r := range replies[:n] {
 			batch[i] = become(messages[r.Entry], r.Message.(*service.Message))

@@ -3,7 +3,6 @@ package processors
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -45,21 +44,36 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
 	stages[len(stages)-1].Binding = op.bind(p)
-	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant(), Limit: failpoint.Part(), Behind: op.stage.Watermark != nil})
+	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant(), Limit: failpoint.Part(), Behind: op.stage.Watermark != nil && op.position.mode != host.None})
 	if err != nil {
 		return nil, err
 	}
 	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle}
 	r := newRelays(op)
-	cfg := host.Config{Edge: edge{pairs: true}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass}
+	cfg := host.Config{Edge: edge{pairs: true, texts: &markTexts{}}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass}
 	if err := h.start(res, op.state, op.name, cfg); err != nil {
 		return nil, err
 	}
-	w := &windowedProcessor{hosted: h, gone: make(chan struct{}), limit: math.MaxInt}
+	w := &windowedProcessor{hosted: h, gone: make(chan struct{}), apart: holdBack}
 	if op.stage.Operator != nil {
 		w.finish = r.hear
 	}
 	return w, nil
+}
+
+// holdBack makes rows of a step that others of it follow in a further batch carry
+// (late, late): an operator behind would else close before it has seen the rest.
+func holdBack(batch service.MessageBatch) {
+	for i, m := range batch {
+		old := carriedBy(m)
+		if old == nil || old.pair == nil {
+			continue
+		}
+		c, p := *old, *old.pair
+		p.close = p.late
+		c.pair = &p
+		batch[i] = carry(m, &c)
+	}
 }
 
 // relayReader takes the time of a row from what its message carries.
