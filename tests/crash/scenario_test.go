@@ -30,6 +30,7 @@ type scenario struct {
 	pos    string // position: of the host, "" for its default
 	refuse float64
 	parts  string // partition settings of the watermark
+	op     string // the operator, "" for the window
 }
 
 // orders is the shape of the streams of crash tests: every row is within the
@@ -85,6 +86,14 @@ const (
 
 const window = `tumbling_window: { %ssize: 10s, group_by: { k: this.k }, aggregates: { n: count(), values: count(this.v), sum: sum(this.v), min: min(this.v), max: max(this.v), avg: avg(this.v) } }`
 
+// operator is what stands behind the watermark, with a place for fields of its own.
+func (s *scenario) operator() string {
+	if s.op != "" {
+		return s.op
+	}
+	return window
+}
+
 // config writes the pipeline.
 func (s *scenario) config() string {
 	mark := `watermark: { %sevent_time: this.ts, unit: ms, delay: 20s` + s.parts + ` }`
@@ -97,13 +106,13 @@ func (s *scenario) config() string {
 	switch s.form {
 	case inputHost:
 		text = "input:\n  windowed:\n    state: state\n    " + pos + "\n    input:\n      " + s.source +
-			"\n    processors:\n      - " + fmt.Sprintf(mark, "") + "\n      - " + fmt.Sprintf(window, "")
+			"\n    processors:\n      - " + fmt.Sprintf(mark, "") + "\n      - " + fmt.Sprintf(s.operator(), "")
 	case processorHost:
 		text = "input:\n  " + s.source + "\npipeline:\n  threads: 1\n  processors:\n    - windowed:\n        state: state\n        " + pos +
-			"\n        processors:\n          - " + fmt.Sprintf(mark, "") + "\n          - " + fmt.Sprintf(window, "")
+			"\n        processors:\n          - " + fmt.Sprintf(mark, "") + "\n          - " + fmt.Sprintf(s.operator(), "")
 	case standalone:
 		own = "state: state" + own + ", "
-		text = "input:\n  " + s.source + "\npipeline:\n  threads: 1\n  processors:\n    - " + fmt.Sprintf(mark, own) + "\n    - " + fmt.Sprintf(window, own)
+		text = "input:\n  " + s.source + "\npipeline:\n  threads: 1\n  processors:\n    - " + fmt.Sprintf(mark, own) + "\n    - " + fmt.Sprintf(s.operator(), own)
 	}
 	return text + fmt.Sprintf(`
 output:
