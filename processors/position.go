@@ -1,8 +1,10 @@
 package processors
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"sync"
 
@@ -224,6 +226,13 @@ func metaInt(m *service.Message, key string) (int64, bool) {
 		return int64(v), true
 	case int64:
 		return v, true
+	case uint64:
+		return int64(v), v <= math.MaxInt64
+	case float64: // Bloblang's arithmetic gives those
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<53
+	case json.Number: // a mapping took it from a payload
+		n, err := v.Int64()
+		return n, err == nil
 	case string:
 		n, err := strconv.ParseInt(v, 10, 64)
 		return n, err == nil
