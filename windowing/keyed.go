@@ -258,5 +258,11 @@ func (k *Keyed) Definition() []Setting {
 	return settings
 }
 
-// Sizes gives the keys that have state or timers.
-func (k *Keyed) Sizes() (windows, groups int) { return 0, len(k.keys) }
+// Sizes gives the timers that wait, and the keys that have state or timers.
+func (k *Keyed) Sizes() (timers, keys int) {
+	timers = len(k.event) + len(k.wall)
+	if k.config.TTL > 0 { // each key has one more, for its end
+		timers -= len(k.keys)
+	}
+	return timers, len(k.keys)
+}

@@ -48,8 +48,8 @@ func TestKeyedWritesOnlyWhatChanged(t *testing.T) {
 	k, out := storedKeyed(), &Output{}
 	require.NoError(t, k.Load(store))
 	require.Zero(t, saveTo(t, k, store))
-	_, keys := k.Sizes()
-	require.Equal(t, 2, keys)
+	timers, keys := k.Sizes()
+	require.Equal(t, []int{3, 2}, []int{timers, keys})
 
 	k.Process(unsetInstant, []Row{keyed(20, 4, "b", 0)}, out)
 	require.Equal(t, 2, saveTo(t, k, store), "a key and the progress")
