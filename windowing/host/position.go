@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -86,7 +87,7 @@ func (s *positions) partition(name string) *partition {
 	}
 	p := s.parts[name]
 	if p == nil {
-		p = newPartition(name)
+		p = newPartition(strings.Clone(name))
 		if s.mode == Ordinal {
 			p.mark = 0
 		}
@@ -106,6 +107,7 @@ func (s *positions) apply(pos *Position, now time.Duration) (fresh bool, err err
 		return true, nil
 	}
 	p := s.partition(pos.Partition)
+	pos.Partition = p.name // what it was may be a piece of a message
 	if s.mode == Ordinal {
 		fresh, err = s.ordinal(p, *pos)
 	} else {
