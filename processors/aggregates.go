@@ -30,7 +30,7 @@ func aggregateFields() []*service.ConfigField {
 		service.NewStringMapField(fieldAggregates).
 			Description("Output fields and their aggregates, each `function(expression, options)`. Functions: " + functionNames() + ". A `where: <condition>` option leaves rows out.").
 			Example(map[string]any{"orders": "count()", "total": "sum(this.amount)"}),
-		service.NewStringEnumField(fieldLate, "drop", "pass").Default("drop").
+		optionField(fieldLate, "drop", "pass").Default("drop").
 			Description("What becomes of late rows: they are counted, and with `pass` go on with the metadata `windowed_late_operator` and `windowed_late_by`."),
 	}
 }

@@ -27,7 +27,7 @@ A row may be delivered more than once, with the same metadata ` + "`windowed_row
 Input waits while rows that came out are not read downstream.`).
 		Field(service.NewInputField(fieldInput).Description("Where messages come from. Its own `processors` run before positions are read; with `position: ordinal` they must be deterministic.")).
 		Fields(hostFields()...).
-		Field(service.NewStringEnumField(fieldOnEnd, "keep", "flush").Default("keep").
+		Field(optionField(fieldOnEnd, "keep", "flush").Default("keep").
 			Description("What becomes of open windows when the input ends by itself: they stay in the state, or come out before their time as well. A stop never closes windows."))
 }
 

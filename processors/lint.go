@@ -3,6 +3,7 @@ package processors
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -29,6 +30,7 @@ type linter struct {
 const (
 	lintDuration = "duration"
 	lintSigned   = "signed duration"
+	lintOption   = "option" // the field and the words, with spaces between them
 )
 
 // lintBy adds the lint rule of a component to its spec.
@@ -60,6 +62,11 @@ func lintsOf(about, field string, v any) []any {
 	case lintDuration, lintSigned:
 		_, err = toDuration(field, fmt.Sprint(v), about == lintSigned)
 		if err != nil {
+			return []any{err.Error()}
+		}
+	case lintOption:
+		words := strings.Fields(field)
+		if err = checkOption(words[0], fmt.Sprint(v), words[1:]); err != nil {
 			return []any{err.Error()}
 		}
 	default:

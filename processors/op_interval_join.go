@@ -77,7 +77,7 @@ func joinFields() []*service.ConfigField {
 		side(fieldLeft), side(fieldRight),
 		bound(fieldLower, "The smallest `right.t - left.t` of a pair. Negative: the right row may be older.").Default("0s").Example("-10s"),
 		bound(fieldUpper, "The largest `right.t - left.t` of a pair, at least `lower`. It may be negative too.").Example("5m"),
-		service.NewStringEnumField(fieldType, windowing.JoinTypes[:]...).Default(windowing.JoinTypes[windowing.InnerJoin]).
+		optionField(fieldType, windowing.JoinTypes[:]...).Default(windowing.JoinTypes[windowing.InnerJoin]).
 			Description("Which rows come out: `inner`, `left`, `right`, `full`, `semi` or `anti`."),
 		service.NewBoolField(fieldLowerInclusive).Default(true).Advanced().Description("Whether a pair at exactly `lower` matches."),
 		service.NewBoolField(fieldUpperInclusive).Default(true).Advanced().Description("Whether a pair at exactly `upper` matches."),
@@ -90,7 +90,7 @@ func joinFields() []*service.ConfigField {
 
 // lateField is what becomes of late rows.
 func lateField() *service.ConfigField {
-	return service.NewStringEnumField(fieldLate, "drop", "pass").Default("drop").
+	return optionField(fieldLate, "drop", "pass").Default("drop").
 		Description("What becomes of late rows: they are counted, and with `pass` go on with the metadata `windowed_late_operator` and `windowed_late_by`.")
 }
 

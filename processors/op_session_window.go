@@ -54,7 +54,7 @@ pipeline:
 			Description("The silence that ends a session: a duration, or a Bloblang expression that gives the gap of each row as a text such as `\"90s\"` or as a number of seconds, above 0.")).
 		Field(service.NewStringField(fieldMaxDuration).Optional().Example("12h").
 			Description("The longest a session may be from its start to its end, the gap included; at least `gap`. A row that would make one longer opens a session of its own, and a row between two sessions joins the earlier one if both together would be longer. Sessions of a group may overlap then, and which row is in which depends on the order of arrival. Without it there is no bound.")).
-		Field(service.NewStringEnumField(fieldOutputMode, windowing.OutputModes[windowing.Append], windowing.OutputModes[windowing.Update]).Default(windowing.OutputModes[windowing.Append]).
+		Field(optionField(fieldOutputMode, windowing.OutputModes[windowing.Append], windowing.OutputModes[windowing.Update]).Default(windowing.OutputModes[windowing.Append]).
 			Description("`append`: each session once, when it is final. `update`: at the end of each batch every session that changed, with its full value, and a delete row for bounds that are no more.")).
 		Field(service.NewStringField(fieldHaving).Optional().Example("this.clicks >= 10").
 			Description("A Bloblang condition on the result row: rows for which it is not true do not come out. A row for which it fails comes out with the error. With `append` only.")).

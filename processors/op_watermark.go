@@ -40,7 +40,7 @@ A message whose event time is null, missing or malformed goes on with an error, 
 		Fields(sourceFields(false)...).
 		Field(service.NewObjectMapField(fieldSources, sourceFields(true)...).Optional().
 			Description("Several streams in one input, each with its own delay: a row belongs to the one whose `when` holds. What stands at the top is the default of all. W is the smallest over the sources that have an active partition.")).
-		Field(service.NewStringEnumField(fieldPolicy, "min", "max").Default("min").Advanced().
+		Field(optionField(fieldPolicy, "min", "max").Default("min").Advanced().
 			Description("Whether the smallest or the largest partition of a source counts.")).
 		Field(durationField(fieldMaxAhead, "A row further than this beyond the wall clock is invalid and moves nothing: one bad clock must not make everything else late. Off by default.").Optional()).
 		Field(durationField(fieldStartupGrace, "How long W stays unset after the first row, so that partitions that were not declared can speak. `5s` by default where messages carry a partition, else `0s`.").Optional().Advanced()).
@@ -58,7 +58,7 @@ func sourceFields(inSource bool) []*service.ConfigField {
 	fields := []*service.ConfigField{
 		service.NewStringField(fieldEventTime).Optional().Example("this.ts").
 			Description("A Bloblang expression for the event time: an RFC 3339 text, a timestamp, or a number in `unit`. Without it a second watermark in a chain takes the time that the row carries."),
-		service.NewStringEnumField(fieldUnit, "s", "ms", "us", "ns").Optional().
+		optionField(fieldUnit, "s", "ms", "us", "ns").Optional().
 			Description("The unit of numbers, `s` by default. It is never guessed."),
 		durationField(fieldDelay, "How far rows may lie behind the newest one of their partition and still be counted.").Optional().Example("3m"),
 		service.NewStringField(fieldPartition).Optional().

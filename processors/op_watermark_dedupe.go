@@ -53,9 +53,9 @@ pipeline:
 		Field(durationField(fieldWithin, "How long after its first message, in event time, a key is remembered. By default as long as the `delay` of the watermark, the largest one of its sources.").Optional().Example("10m")).
 		Field(service.NewBoolField(fieldWithEventTime).Default(false).
 			Description("Whether the event time is a part of the key. There is no `within` then.")).
-		Field(service.NewStringEnumField(fieldKeep, "first", "last").Default("first").
+		Field(optionField(fieldKeep, "first", "last").Default("first").
 			Description("Which message of a key comes out: the first one, on arrival, or the one with the largest event time, when the key is forgotten. An operator on its own needs `within` for the latter.")).
-		Field(service.NewStringEnumField(fieldDuplicates, "drop", "pass").Default("drop").
+		Field(optionField(fieldDuplicates, "drop", "pass").Default("drop").
 			Description("What becomes of duplicates: they are counted in `windowed_duplicate_rows`, and with `pass` go on with the operator's name as the metadata `windowed_duplicate`, past all later operators.")).
 		Field(lateField()).
 		Fields(commonFields()...)

@@ -138,14 +138,27 @@ func durationLint(field string, signed bool) string {
 	return fmt.Sprintf("root = this.%s(%q, %q)", lintMethod, about, field)
 }
 
-// parseOption reads a field that takes one of a few words. Lint knows them from
-// the spec, but a start may leave lint out.
+// optionField is a field that takes one of a few words.
+func optionField(field string, allowed ...string) *service.ConfigField {
+	return service.NewStringEnumField(field, allowed...).
+		LintRule(fmt.Sprintf("root = this.%s(%q, %q)", lintMethod, lintOption, strings.Join(append([]string{field}, allowed...), " ")))
+}
+
+// parseOption reads a field that takes one of a few words. A start may leave lint
+// out.
 func parseOption(conf *service.ParsedConfig, field string, allowed ...string) (string, error) {
 	word, err := conf.FieldString(field)
-	if err == nil && !slices.Contains(allowed, word) {
-		err = fmt.Errorf("%s: %q is %w: use %s", field, word, errNoOption, strings.Join(allowed, " or "))
+	if err != nil {
+		return "", err
 	}
-	return word, err
+	return word, checkOption(field, word, allowed)
+}
+
+func checkOption(field, word string, allowed []string) error {
+	if slices.Contains(allowed, word) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is %w: use %s", field, word, errNoOption, strings.Join(allowed, " or "))
 }
 
 // instant is the clock that a chain starts with.

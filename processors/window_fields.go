@@ -54,7 +54,7 @@ func gridFields(modulo string) []*service.ConfigField {
 			Description("Moves the grid, also backwards; it counts modulo the " + modulo + ". With sizes of the calendar it is local clock time, shorter than one unit: with `4h` a day starts at 04:00."),
 		service.NewStringField(fieldTimezone).Optional().Example("Europe/Paris").
 			Description("The time zone, by its IANA name, of sizes in days and longer, and in which `window_start` and `window_end` are written. `UTC` by default. Windows of hours, minutes and seconds stay aligned to UTC."),
-		service.NewStringEnumField(fieldOutputMode, windowing.OutputModes[:]...).Default(windowing.OutputModes[windowing.Append]).
+		optionField(fieldOutputMode, windowing.OutputModes[:]...).Default(windowing.OutputModes[windowing.Append]).
 			Description("`append`: each group of a window once, when the window is final. `update`: at the end of each batch every group that changed, with its full value. `complete`: at the end of each batch that changed something all groups of all windows; nothing is late and nothing is dropped, so that state grows without bound."),
 		durationField(fieldLateness, "How long after its end a window still takes rows. With `append` a row that comes after the window was final sends its group again.").Default("0s").Advanced(),
 		service.NewStringField(fieldHaving).Optional().Example("this.orders >= 10").
