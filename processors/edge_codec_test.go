@@ -3,6 +3,7 @@ package processors
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -199,7 +200,7 @@ func FuzzDecode(f *testing.F) {
 
 func BenchmarkEdgeAppend(b *testing.B) {
 	m := service.NewMessage([]byte(`{"window_start":"2024-01-01T00:00:00Z","window_end":"2024-01-01T00:05:00Z","page":"/a","orders":3}`))
-	markMessage(m, &windowing.Mark{Operator: "tumbling_window", RowKey: `["tumbling_window",["/a"],"s","e"]`, Revision: 1, Timing: windowing.OnTime, Spanned: true})
+	markMessage(m, &windowing.Mark{Operator: "tumbling_window", RowKey: `["tumbling_window",["/a"],"s","e"]`, Revision: 1, Timing: windowing.OnTime, Spanned: true}, nil)
 	var out []byte
 	b.ReportAllocs()
 	for b.Loop() {
@@ -209,12 +210,41 @@ func BenchmarkEdgeAppend(b *testing.B) {
 
 func BenchmarkEdgeDecode(b *testing.B) {
 	m := service.NewMessage([]byte(`{"window_start":"2024-01-01T00:00:00Z","window_end":"2024-01-01T00:05:00Z","page":"/a","orders":3}`))
-	markMessage(m, &windowing.Mark{Operator: "tumbling_window", RowKey: `["tumbling_window",["/a"],"s","e"]`, Revision: 1, Timing: windowing.OnTime, Spanned: true})
+	markMessage(m, &windowing.Mark{Operator: "tumbling_window", RowKey: `["tumbling_window",["/a"],"s","e"]`, Revision: 1, Timing: windowing.OnTime, Spanned: true}, nil)
 	data := edge{}.Append(nil, m)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := (edge{}).Decode(data); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestManyMetadataKeys: their number takes more than a byte.
+func TestManyMetadataKeys(t *testing.T) {
+	for _, n := range []int{0, 1, 127, 128, 129, 20000} {
+		m := service.NewMessage([]byte("x"))
+		for i := range n {
+			m.MetaSetMut(fmt.Sprint("key", i), int64(i))
+		}
+		got := metaOf(reread(t, edge{}, m))
+		require.Len(t, got, n)
+		for i := range n {
+			require.Equal(t, int64(i), got[fmt.Sprint("key", i)])
+		}
+	}
+}
+
+// TestMarksOfNeighbours: what is kept from the row before is what is written anew.
+func TestMarksOfNeighbours(t *testing.T) {
+	e, bare := edge{texts: &markTexts{}}, edge{}
+	for i := range 64 {
+		mark := &windowing.Mark{Operator: fmt.Sprint("op", i/32), Timing: windowing.OnTime, RowKey: `["k"]`, Revision: 1, Spanned: i%2 == 0,
+			Start: watermark.Time(i / 4), End: watermark.EndOfTime, EventTime: watermark.Time(i / 8), Watermark: watermark.Unset + watermark.Time(i%3)}
+		exit := func(e edge) map[string]any {
+			m := e.Exit(&windowing.Row{Message: service.NewMessage(nil), Mark: mark})
+			return metaOf(m.(*service.Message))
+		}
+		require.Equal(t, exit(bare), exit(e))
 	}
 }
