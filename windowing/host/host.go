@@ -206,6 +206,7 @@ func (h *Host) Apply(ctx context.Context, b *Batch) ([]Reply, error) {
 func (h *Host) Next(ctx context.Context) (*Delivery, error) {
 	select {
 	case d := <-h.deliver:
+		d.Messages = d.group.messages()
 		return d, nil
 	case <-h.ended:
 		return nil, ErrEnded

@@ -29,6 +29,15 @@ type group struct {
 	due     time.Time
 }
 
+// messages are those of a group that was handed over: its rows stay what they are.
+func (g *group) messages() []windowing.Message {
+	all := make([]windowing.Message, len(g.rows))
+	for i, row := range g.rows {
+		all[i] = row.message
+	}
+	return all
+}
+
 // outbox holds the rows that are not delivered yet, in the order in which they
 // came out. A refused batch comes back in two halves, down to single rows, so
 // that one row that the output never takes does not hold back its neighbours.
@@ -45,6 +54,8 @@ type outbox struct {
 	nacked   int64
 	revising bool
 	latest   map[string]*revisions // by row key, where rows may be revised
+
+	key, payload, record []byte // memory of save
 }
 
 // revisions is the newest revision of a row key and the number of its rows here.
@@ -199,9 +210,11 @@ func outKey(seq uint64) []byte { return kv.AppendUint64(nil, seq) }
 // emitted ones, which may leave once the write set is on disk.
 func (o *outbox) save(w kv.Writer) []*out {
 	for _, row := range o.staged {
-		b := kv.AppendBlob(nil, row.key)
-		b = kv.AppendVarint(b, row.revision)
-		put(w, outKey(row.seq), o.edge.Append(b, row.message))
+		o.key = kv.AppendUint64(o.key[:0], row.seq)
+		b := kv.AppendVarint(kv.AppendBlob(o.payload[:0], row.key), row.revision)
+		o.payload = o.edge.Append(b, row.message)
+		o.record = kv.AppendRecord(o.record[:0], recordVersion, o.payload)
+		w.Put(o.key, o.record)
 	}
 	o.saveSettled(w)
 	staged := o.staged

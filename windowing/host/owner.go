@@ -175,7 +175,8 @@ func (o *owner) inbox() <-chan *Batch {
 	return o.mailbox
 }
 
-// delivery is the next delivery and the channel that takes it, if there is one.
+// delivery is the next delivery and the channel that takes it, if there is one. It
+// is made anew in every turn in which nobody takes it, so that its messages wait.
 func (o *owner) delivery(now time.Time) (*Delivery, chan<- *Delivery) {
 	if o.outbox == nil {
 		return nil, nil
@@ -184,11 +185,7 @@ func (o *owner) delivery(now time.Time) (*Delivery, chan<- *Delivery) {
 	if g == nil {
 		return nil, nil
 	}
-	d := &Delivery{group: g, host: o.Host, Messages: make([]windowing.Message, len(g.rows))}
-	for i, row := range g.rows {
-		d.Messages[i] = row.message
-	}
-	return d, o.Host.deliver
+	return &Delivery{group: g, host: o.Host}, o.Host.deliver
 }
 
 func (o *owner) settle(s settlement) {
