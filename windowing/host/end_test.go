@@ -115,6 +115,33 @@ func TestRevisionsAfterFlush(t *testing.T) {
 	require.Equal(t, []string{"b=2 revision 2 late", "a=5 revision 5 late"}, run(6, at(5, "b"), at(6, "a")))
 }
 
+// A row that a flush does not put out again is taken back, and goes on with its
+// numbers should it come again.
+func TestFlushTakesBack(t *testing.T) {
+	r := newRig(t, func() []windowing.Stage {
+		odd := func(n int64) bool { return n%2 == 1 }
+		return []windowing.Stage{watermarkStage(0), havingStage("w", 10*time.Second, 0, wholeKey, odd)}
+	}, flushing1)
+	run := func(from int64, notes ...*note) []string {
+		r.open()
+		defer r.close()
+		s := r.sink(nil)
+		for i, n := range notes {
+			r.offer(events(from+int64(i), n))
+		}
+		r.end()
+		return fulls(s.ended())
+	}
+	require.Equal(t, []string{"a=1 revision 1 on_time", "b=1 revision 1 on_time"}, run(0, at(1, "a"), at(1, "b")))
+	require.Equal(t, []string{"a=1 revision 2 delete"}, run(2, at(2, "a")))
+	require.Empty(t, run(0))
+	require.Equal(t, []string{"a=3 revision 3 late"}, run(3, at(3, "a")))
+	require.Equal(t, []string{"a=3 revision 4 delete"}, run(4, at(4, "a")))
+	// The ordinary close puts neither out; b is as it was.
+	require.Equal(t, []string{"c=1 revision 1 on_time"}, run(5, at(25, "c")))
+	require.Equal(t, 1, r.disk.keys(t, flushedPrefix), "nothing is remembered of rows that are final")
+}
+
 // A flush waits for its rows, whoever refuses them or reads slowly, and ends only
 // when all of them are delivered.
 func TestEndWaitsForDeliveries(t *testing.T) {

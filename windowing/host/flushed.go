@@ -30,6 +30,7 @@ type flushedRow struct {
 	revision int64
 	hash     uint64
 	closed   bool // it came out at its ordinary close too
+	deleted  bool // it was taken back; its window is open and may bring it again
 	seen     bool // the flush of this run has put it out
 	mark     windowing.Mark
 	message  []byte // as Edge.Append wrote it
@@ -55,7 +56,7 @@ func (f *flushed) pass(row *windowing.Row, flush bool) bool {
 		return true
 	}
 	hash := f.hash(row)
-	same := known && old.hash == hash
+	same := known && old.hash == hash && !old.deleted
 	if known && !same {
 		m.Revision, m.Timing = max(old.revision+1, m.Revision), windowing.AfterEnd
 	}
@@ -86,11 +87,18 @@ func (f *flushed) keep(m *windowing.Mark, msg windowing.Message) {
 }
 
 // stale takes back the rows of earlier flushes that do not hold any more, in the
-// order of their keys, once this run's flush is over.
-func (f *flushed) stale() (rows []windowing.Row, err error) {
+// order of their keys, once this run's flush is over. A row that may come again,
+// because its window ends after w, keeps its number.
+func (f *flushed) stale(w watermark.Time) (rows []windowing.Row, err error) {
 	for _, key := range slices.Sorted(maps.Keys(f.rows)) {
 		old := f.rows[key]
-		if old.seen || old.closed {
+		again := old.mark.Spanned && old.mark.End > w
+		if old.seen || old.closed || old.deleted && again {
+			continue
+		}
+		f.dirty[key] = struct{}{}
+		if old.deleted {
+			delete(f.rows, key)
 			continue
 		}
 		msg, err := f.edge.Decode(old.message)
@@ -100,8 +108,9 @@ func (f *flushed) stale() (rows []windowing.Row, err error) {
 		mark := old.mark
 		mark.RowKey, mark.Revision, mark.Timing = key, old.revision+1, windowing.Deleted
 		rows = append(rows, windowing.Row{Entry: -1, Time: mark.EventTime, Message: msg, Mark: &mark})
-		delete(f.rows, key)
-		f.dirty[key] = struct{}{}
+		if delete(f.rows, key); again {
+			f.rows[key] = flushedRow{revision: mark.Revision, deleted: true, mark: old.mark}
+		}
 	}
 	return rows, nil
 }
@@ -143,7 +152,7 @@ func (f *flushed) load(r kv.Reader) error {
 
 func (r *flushedRow) append(b []byte) []byte {
 	b = kv.AppendUint64(kv.AppendVarint(b, r.revision), r.hash)
-	b = kv.AppendBool(kv.AppendBool(b, r.closed), r.mark.Spanned)
+	b = kv.AppendBool(kv.AppendBool(kv.AppendBool(b, r.closed), r.deleted), r.mark.Spanned)
 	for _, t := range []watermark.Time{r.mark.Start, r.mark.End, r.mark.EventTime, r.mark.Watermark} {
 		b = kv.AppendVarint(b, int64(t))
 	}
@@ -152,7 +161,7 @@ func (r *flushedRow) append(b []byte) []byte {
 
 func readFlushed(d *kv.Decoder) (r flushedRow) {
 	r.revision, r.hash = d.Varint(), d.Fixed64()
-	r.closed, r.mark.Spanned = d.Bool(), d.Bool()
+	r.closed, r.deleted, r.mark.Spanned = d.Bool(), d.Bool(), d.Bool()
 	for _, t := range []*watermark.Time{&r.mark.Start, &r.mark.End, &r.mark.EventTime, &r.mark.Watermark} {
 		*t = watermark.Time(d.Varint())
 	}

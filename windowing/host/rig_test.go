@@ -83,6 +83,11 @@ func windowStage(name string, size time.Duration, key func(n *note) string) wind
 
 // lateStage is one that revises its rows for a while.
 func lateStage(name string, size, lateness time.Duration, key func(n *note) string) windowing.Stage {
+	return havingStage(name, size, lateness, key, nil)
+}
+
+// havingStage is one that puts out some rows only.
+func havingStage(name string, size, lateness time.Duration, key func(n *note) string, having func(n int64) bool) windowing.Stage {
 	grid, err := windowing.NewTumbling(size, 0)
 	if err != nil {
 		panic(err)
@@ -91,8 +96,12 @@ func lateStage(name string, size, lateness time.Duration, key func(n *note) stri
 	if err != nil {
 		panic(err)
 	}
-	w := windowing.NewWindow(windowing.WindowConfig{Name: name, Assigner: grid, Lateness: lateness,
-		GroupBy: []windowing.GroupField{{Name: "key", Expr: "this.key"}}, Aggregates: []windowing.Aggregate{{Name: "n", Call: call}}})
+	cfg := windowing.WindowConfig{Name: name, Assigner: grid, Lateness: lateness,
+		GroupBy: []windowing.GroupField{{Name: "key", Expr: "this.key"}}, Aggregates: []windowing.Aggregate{{Name: "n", Call: call}}}
+	if having != nil {
+		cfg.Having = func(res *windowing.Result) (bool, error) { return having(res.Values[0].AsInt()), nil }
+	}
+	w := windowing.NewWindow(cfg)
 	return windowing.Stage{Name: name, Kind: "tumbling_window", Operator: w, Hold: 1, Binding: sumBinding{key: key},
 		Revises: lateness > 0, Definition: w.Definition()}
 }

@@ -164,7 +164,8 @@ func (o *owner) stage(mark *windowing.Mark, m windowing.Message) {
 
 // takeBack puts out delete rows for what an earlier flush put out wrongly.
 func (o *owner) takeBack() {
-	rows, err := o.flushed.stale()
+	_, w := o.chain.Exit()
+	rows, err := o.flushed.stale(w)
 	if err != nil {
 		o.fault(err)
 		return
