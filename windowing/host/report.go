@@ -50,7 +50,7 @@ func (r *reporter) tallies(o *owner) {
 		r.count(RowsEmitted, t.Emitted, st.Name)
 		if t.Late > 0 && !r.late[st.Name] {
 			r.late[st.Name] = true
-			r.log.Warnf("%s: the first late row of %s %q: its windows were final when it came. Late rows are counted in %s; a larger delay keeps more of them, `late: pass` sends them on", r.name, st.Kind, st.Name, LateRows)
+			r.log.Warnf("%s: the first late row of %s %q: event time was past it, or past its windows, when it came. Late rows are counted in %s; a larger delay keeps more of them, `late: pass` sends them on", r.name, st.Kind, st.Name, LateRows)
 		}
 		if t.Invalid > 0 && !r.invalid[st.Name] {
 			r.invalid[st.Name] = true
