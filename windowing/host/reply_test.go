@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
+	"github.com/connect-windowed/connect-windowed/windowing"
 )
 
 func replying(c *Config) { c.Reply = true }
@@ -180,6 +181,53 @@ func TestCloseDuringCalls(t *testing.T) {
 				require.Equal(t, before+1, r.meter.count(Redelivered), "call %d was answered before it was on disk", i)
 			}
 		}
+	}
+}
+
+// Messages whose rows were not delivered come again, in other batches, after stops
+// and kills: in the end every row was delivered, with the right count.
+func TestRepliesAtRandom(t *testing.T) {
+	rnd := newSeed(t)
+	for range 40 {
+		r := newRig(t, []func() []windowing.Stage{sums, chained}[rnd.IntN(2)], replying)
+		r.limit = 1 + rnd.IntN(10)
+		r.open()
+		group, counts := wholeKey, map[string]int64{}
+		if len(r.stages()) > 2 {
+			group = firstLetter
+		}
+		var source []*note
+		for i := range int64(50 + rnd.IntN(150)) {
+			n := at(i/3, fmt.Sprintf("%c%d", 'a'+rnd.IntN(3), rnd.IntN(5)))
+			counts[fmt.Sprint(windowOf(n.at), " ", group(n))]++
+			source = append(source, n)
+		}
+		// Two moments, so that both windows of a chain see their last ones closed.
+		source = append(source, at(200, "end"), at(400, "end"))
+		counts["20 "+group(source[len(source)-1])]++
+		got := map[string]int64{}
+		for done := 0; done < len(source); {
+			to := min(len(source), done+1+rnd.IntN(20))
+			replies, err := r.Apply(context.Background(), events(int64(done), source[done:to]...))
+			require.NoError(t, err)
+			switch rnd.IntN(10) {
+			case 0:
+				dead := r
+				r = r.kill()
+				dead.close()
+			case 1:
+				r.reopen()
+			case 2, 3, 4: // the output refuses them
+			default:
+				for _, reply := range replies {
+					n := reply.Message.(*note)
+					got[fmt.Sprint(windowOf(n.at), " ", n.key)] = n.n
+				}
+				done = to
+			}
+		}
+		require.Equal(t, counts, got)
+		r.close()
 	}
 }
 

@@ -196,6 +196,9 @@ var shapes = []struct {
 	{"two windows", func(p ...string) []windowing.Stage {
 		return []windowing.Stage{watermarkStage(stressDelay, p...), windowStage("w", 10*time.Second, wholeKey), windowStage("w2", 10*time.Second, firstLetter)}
 	}, firstLetter},
+	{"late rows", func(p ...string) []windowing.Stage {
+		return []windowing.Stage{watermarkStage(0, p...), lateStage("w", 10*time.Second, time.Hour, wholeKey)}
+	}, wholeKey},
 	{"foreign stages", func(p ...string) []windowing.Stage {
 		return []windowing.Stage{{Foreign: true}, watermarkStage(stressDelay, p...), {Foreign: true}, windowStage("w", 10*time.Second, wholeKey),
 			{Foreign: true}, windowStage("w2", 10*time.Second, firstLetter), {Foreign: true}}
