@@ -86,7 +86,7 @@ func TestGoldens(t *testing.T) {
 
 func playGolden(t *testing.T, run machine.Run) {
 	for _, form := range drive.Forms() {
-		for _, encoding := range drive.Encodings() {
+		for _, encoding := range encodings() {
 			for _, late := range []string{"", "pass"} {
 				play := drive.Play{Run: run, Form: form, Encoding: encoding, Durable: late == "", Late: late}
 				t.Run(play.Form.Name+"/"+play.Name(), func(t *testing.T) {
