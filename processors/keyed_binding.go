@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
-	"strings"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -78,12 +78,15 @@ func keyOf(canonical []byte) any {
 
 // keyedCode implements windowing.KeyedEvaluator with the mappings of the user. It
 // belongs to the owner of the operator.
-type keyedCode struct{ onEvent, onTimer *bloblang.Executor }
+type keyedCode struct {
+	onEvent, onTimer *bloblang.Executor
+	states           stateReader
+}
 
 // Event implements windowing.KeyedEvaluator.
 func (c *keyedCode) Event(call windowing.KeyedCall, row *windowing.Row) (effect windowing.KeyedEffect, err error) {
 	m := row.Message.(*service.Message)
-	view, err := viewOf(call)
+	view, err := c.view(call)
 	if err != nil {
 		return effect, err
 	}
@@ -111,7 +114,7 @@ func (c *keyedCode) Event(call windowing.KeyedCall, row *windowing.Row) (effect 
 
 // Timer implements windowing.KeyedEvaluator.
 func (c *keyedCode) Timer(call windowing.KeyedCall, timer windowing.KeyedTimer) (effect windowing.KeyedEffect, err error) {
-	view, err := viewOf(call)
+	view, err := c.view(call)
 	if err != nil {
 		return effect, err
 	}
@@ -123,20 +126,46 @@ func (c *keyedCode) Timer(call windowing.KeyedCall, timer windowing.KeyedTimer) 
 	return c.effect(view, root)
 }
 
-// viewOf is what both mappings see.
-func viewOf(call windowing.KeyedCall) (map[string]any, error) {
+// view is what both mappings see.
+func (c *keyedCode) view(call windowing.KeyedCall) (map[string]any, error) {
 	view := map[string]any{"key": keyOf(call.Key), "state": nil, "watermark": secondsOf(call.Watermark)}
 	if call.State == "" {
 		return view, nil
 	}
-	d := json.NewDecoder(strings.NewReader(call.State))
-	d.UseNumber() // as Benthos reads payloads
-	var state any
-	if err := d.Decode(&state); err != nil {
+	var err error
+	if view["state"], err = c.states.read(call.State); err != nil {
 		return nil, fmt.Errorf("the stored state %.100q: %w", call.State, err)
 	}
-	view["state"] = state
 	return view, nil
+}
+
+// stateReader parses states, with one decoder for all of them: a new one each time
+// costs more than a small state.
+type stateReader struct {
+	decoder *json.Decoder
+	rest    string // of the state, and a line break: a number ends with it
+}
+
+func (r *stateReader) read(text string) (state any, err error) {
+	if r.decoder == nil {
+		r.decoder = json.NewDecoder(r)
+		r.decoder.UseNumber() // as Benthos reads payloads
+	}
+	r.rest = text + "\n"
+	if err = r.decoder.Decode(&state); err != nil || r.rest != "" {
+		r.decoder = nil // it is spent
+	}
+	return state, err
+}
+
+// Read implements io.Reader, for the decoder.
+func (r *stateReader) Read(p []byte) (n int, err error) {
+	if r.rest == "" {
+		return 0, io.EOF
+	}
+	n = copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
 }
 
 // Mistakes of a mapping.

@@ -1,6 +1,8 @@
 package processors
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
@@ -136,6 +138,25 @@ func TestSecondsAreGoodToAMicrosecond(t *testing.T) {
 	for _, at := range []any{"1", nil, true, 1e300, []any{}, int64(1) << 62} {
 		_, err := timeOfSeconds(at)
 		require.Error(t, err, "%v", at)
+	}
+}
+
+// States of every kind and length follow each other in one decoder, also after one
+// that cannot be read.
+func TestStatesAreReadOneAfterTheOther(t *testing.T) {
+	var r stateReader
+	long := strings.Repeat("é", 5000)
+	for range 3 {
+		for text, want := range map[string]any{`1`: json.Number("1"), `9007199254740993`: json.Number("9007199254740993"), `"x"`: "x", `true`: true,
+			`{"a":[1.5]}`: map[string]any{"a": []any{json.Number("1.5")}}, `"` + long + `"`: long, `[]`: []any{}} {
+			got, err := r.read(text)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		for _, text := range []string{`{"a":`, `x`, `"x`} {
+			_, err := r.read(text)
+			require.Error(t, err, text)
+		}
 	}
 }
 
