@@ -193,20 +193,25 @@ func TestOperatorsInASwitch(t *testing.T) {
 	require.Contains(t, string(all[2].Payload), `"n":2`)
 }
 
-// An operator on its own gives all rows of a batch at once: they are one batch
-// for the next.
-func TestOperatorGivesOneBatch(t *testing.T) {
-	clean(t)
-	var sizes []int
-	p := pipe(t, pipelineOf("", 1, counting, processorOf(t, &processor{process: sizesInto(&sizes)})))
-	var rows []string
-	for i := range 2500 {
-		rows = append(rows, row(i, fmt.Sprint(i), 1))
+// More rows than a batch holds leave an operator in several; the next one has seen
+// all of them before it closes anything.
+func TestOperatorSplitsLargeAnswers(t *testing.T) {
+	for _, file := range []string{"", stateFile(t)} {
+		t.Run(fmt.Sprint(file != ""), func(t *testing.T) {
+			clean(t)
+			var sizes []int
+			probe := processorOf(t, &processor{process: sizesInto(&sizes)})
+			p := pipe(t, pipelineOf(file, 1, on(file, stamp+", "+tens)+", "+probe+", "+on(file, "{ tumbling_window: { name: outer, size: 10s, aggregates: { groups: count(), rows: sum(this.n) }, late: pass } }")))
+			var rows []string
+			for i := range 2500 {
+				rows = append(rows, row(i, fmt.Sprint(i), 1))
+			}
+			send(t, p, rows...)
+			send(t, p, row(2500, "z", 11))
+			require.Equal(t, []int{1000, 1000, 500}, sizes)
+			require.Contains(t, string(arrive(t, p, 1)[0].Payload), `"groups":2500,"rows":2500}`)
+		})
 	}
-	send(t, p, rows...)
-	send(t, p, row(2500, "z", 11))
-	require.Equal(t, []int{2500}, sizes)
-	arrive(t, p, 2500)
 }
 
 // sizesInto notes the sizes of batches.
