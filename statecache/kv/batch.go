@@ -59,6 +59,9 @@ func (b *Batch) Len() int { return b.ops }
 // Size is the number of bytes that the batch takes in a log.
 func (b *Batch) Size() int { return len(b.data) }
 
+// Cap is the number of bytes for which the batch has memory.
+func (b *Batch) Cap() int { return cap(b.data) }
+
 // Bytes is the stored form, for ReadBatch. It aliases the batch: valid until
 // its next change.
 func (b *Batch) Bytes() []byte { return b.data }

@@ -102,8 +102,8 @@ const (
 
 // buildWhole writes everything that changed since the last write set.
 func (o *owner) buildWhole() *writeSet {
-	ws := &writeSet{pending: o.applied}
-	o.applied, o.parted = pending{}, false
+	ws := &writeSet{pending: o.applied, batch: o.spare}
+	o.applied, o.parted, o.spare = pending{}, false, kv.Batch{}
 	w := &ws.batch
 	w.Grow(o.sized)
 	if !o.flushBegun() {
@@ -189,6 +189,10 @@ func (o *owner) committed(res result) {
 	if o.config.Store != nil {
 		o.report.count(Commits, 1, "")
 		o.report.meter.Took(CommitTime, res.took)
+	}
+	if w := &ws.batch; w.Cap() > o.spare.Cap() && w.Size() > w.Cap()/4 { // large memory for little goes
+		o.spare = *w
+		o.spare.Reset()
 	}
 	if o.outbox != nil {
 		o.outbox.saved(ws.outs)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/watermark"
 	"github.com/connect-windowed/connect-windowed/windowing"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
@@ -43,6 +44,7 @@ type owner struct {
 	applied pending            // since the last write set
 	flight  *writeSet          // with the committer
 	sized   int                // what the next write set is expected to take
+	spare   kv.Batch           // memory for it
 	commits chan *writeSet
 	results chan result
 	lazy    time.Time // when settled rows alone are worth a commit
