@@ -88,6 +88,8 @@ type candidate struct {
 	payload string
 }
 
+var _ earlier[*known] = (*known)(nil)
+
 // before is the order in which keys go.
 func (k *known) before(other *known) bool {
 	if k.until != other.until {

@@ -1,8 +1,11 @@
 package windowing
 
+// earlier is what a heap orders its elements by.
+type earlier[T any] interface{ before(T) bool }
+
 // minHeap is a binary heap whose first element comes before all others. Its zero
 // value is empty.
-type minHeap[T interface{ before(T) bool }] []T
+type minHeap[T earlier[T]] []T
 
 // push puts an element in. An element behind all others stays where it is put,
 // so that rows in the order of their times cost nothing.
