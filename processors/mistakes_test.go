@@ -168,7 +168,7 @@ var mistakes = []mistake{
 	{name: "negative size", conf: win("size: -5m"), parts: []string{"size: -5m", "negative"}},
 	{name: "size in words", conf: win("size: five minutes"), parts: []string{"size:", "five minutes", "not a duration"}},
 	{name: "offset", conf: win("offset: 3"), parts: []string{"offset:", "3", "not a duration"}},
-	{name: "late", conf: win("late: keep"), parts: []string{"keep"}, loose: true},
+	{name: "late", conf: win("late: keep"), parts: []string{"keep"}},
 	{name: "unknown function", conf: win("aggregates: { n: cuont() }"), parts: []string{"aggregates.n:", `"cuont"`, "did you mean count?", "sum"}},
 	{name: "unclosed aggregate", conf: win(`aggregates: { n: "sum(this.a" }`), parts: []string{"aggregates.n:", "sum(this.a"}},
 	{name: "bad argument", conf: win(`aggregates: { n: "sum(this.a.)" }`), parts: []string{"aggregates", "line 1 column"}},

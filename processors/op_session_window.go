@@ -128,7 +128,7 @@ func parseSessionConfig(conf *service.ParsedConfig, name string) (cfg windowing.
 	if cfg.Aggregates, err = parseAggregates(conf, cfg.GroupBy); err != nil {
 		return cfg, err
 	}
-	late, err := conf.FieldString(fieldLate)
+	late, err := parseOption(conf, fieldLate, "drop", "pass")
 	cfg.PassLate = late == "pass"
 	return cfg, err
 }

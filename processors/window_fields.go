@@ -163,7 +163,7 @@ func (op *operator) window(conf *service.ParsedConfig, g grid) error {
 	if cfg.Aggregates, err = parseAggregates(conf, cfg.GroupBy); err != nil {
 		return err
 	}
-	late, err := conf.FieldString(fieldLate)
+	late, err := parseOption(conf, fieldLate, "drop", "pass")
 	if err != nil {
 		return err
 	}
