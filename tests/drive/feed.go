@@ -57,6 +57,13 @@ func (d *Delivery) Nacks() int {
 // End lets the input end naturally once all is sent and acknowledged.
 func (f *Feed) End() { f.change(func() { f.ended = true }) }
 
+// Waiting is how many batches nobody has taken yet.
+func (f *Feed) Waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.queue)
+}
+
 // Closes is how often the input was closed.
 func (f *Feed) Closes() int {
 	f.mu.Lock()

@@ -97,6 +97,10 @@ func (p *Pipe) Stop() error {
 	return p.WaitEnd(stopLimit)
 }
 
+// StopWithin stops the pipeline, by force towards the end of the time, and gives
+// what Benthos says of it.
+func (p *Pipe) StopWithin(limit time.Duration) error { return p.stream.StopWithin(limit) }
+
 // WaitEnd waits for the end of the stream and gives its error.
 func (p *Pipe) WaitEnd(limit time.Duration) error {
 	select {
