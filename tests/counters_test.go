@@ -96,7 +96,7 @@ func TestGauges(t *testing.T) {
 		d := p.Feed.Send(func() service.MessageBatch { return batchOf(rows...) }, nil)
 		select {
 		case <-d.Acked():
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			require.Fail(t, "no acknowledgement", p.Logs.String())
 		}
 	}
@@ -110,7 +110,7 @@ func TestGauges(t *testing.T) {
 			}
 		}
 		return len(p.Sink.Messages()) == 2
-	}, 10*time.Second, 10*time.Millisecond, "want %v", want)
+	}, patience, 10*time.Millisecond, "want %v", want)
 	for _, name := range []string{stateBytes, commits, commitTime, lagMS} {
 		value, found := p.Meter.Sum(name)
 		require.True(t, found, name)

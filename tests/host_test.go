@@ -29,7 +29,7 @@ func started(t *testing.T, form drive.Form, setup drive.Setup) *drive.Pipe {
 // waitRows waits for n final rows.
 func waitRows(t *testing.T, p *drive.Pipe, n int) {
 	t.Helper()
-	require.True(t, p.Sink.Wait(p.Ended(), 10*time.Second, func([]drive.Message) bool { return len(rowsOf(p)) >= n }),
+	require.True(t, p.Sink.Wait(p.Ended(), patience, func([]drive.Message) bool { return len(rowsOf(p)) >= n }),
 		"%d rows, not %d\n%s", len(rowsOf(p)), n, p.Logs)
 }
 
@@ -53,7 +53,7 @@ func TestForgedMetadata(t *testing.T) {
 				}, nil)
 				select {
 				case <-d.Acked():
-				case <-time.After(10 * time.Second):
+				case <-time.After(patience):
 					require.Fail(t, "no acknowledgement", "row %d\n%s", i, p.Logs)
 				}
 			}
@@ -104,7 +104,7 @@ func TestRefusedRowsComeAgain(t *testing.T) {
 					}, nil)
 				}
 				p.Feed.End()
-				require.NoError(t, p.WaitEnd(30*time.Second))
+				require.NoError(t, p.WaitEnd(patience))
 				require.Positive(t, p.Sink.Refused())
 				ids := map[string]bool{}
 				for _, m := range p.Sink.Messages() {
@@ -134,7 +134,7 @@ func TestFlushThenMore(t *testing.T) {
 			offer(t, p, row)
 		}
 		p.Feed.End()
-		require.NoError(t, p.WaitEnd(30*time.Second))
+		require.NoError(t, p.WaitEnd(patience))
 		return p.Sink.Messages()
 	}
 	row := func(m drive.Message) string {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,7 +63,7 @@ func playFile(t *testing.T, run machine.Run) {
 			return drive.InputHost.Build(setup)(feed, sink)
 		})
 		require.NoError(t, err)
-		require.NoError(t, p.WaitEnd(30*time.Second))
+		require.NoError(t, p.WaitEnd(patience))
 		return p
 	}
 	p := life()

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -43,3 +44,6 @@ func inChild(t *testing.T, test func(t *testing.T)) {
 	require.NoError(t, err, "%s", out)
 	require.NotContains(t, string(out), "no tests to run")
 }
+
+// patience is how long something that is due may take to come.
+const patience = time.Minute

@@ -39,7 +39,7 @@ func offer(t *testing.T, p *drive.Pipe, rows ...string) {
 	d := p.Feed.Send(func() service.MessageBatch { return batchOf(rows...) }, nil)
 	select {
 	case <-d.Acked():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		require.Fail(t, "no acknowledgement", p.Logs.String())
 	}
 }

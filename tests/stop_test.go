@@ -46,11 +46,11 @@ func TestAnOutputThatHangsMakesTheInputWait(t *testing.T) {
 		before := last
 		last = p.Feed.Waiting()
 		return last == before
-	}, 20*time.Second, 300*time.Millisecond)
+	}, patience, 300*time.Millisecond)
 	require.Greater(t, last, batches/4, "batches that wait at the source")
 	release()
 	p.Feed.End()
-	require.NoError(t, p.WaitEnd(60*time.Second))
+	require.NoError(t, p.WaitEnd(patience))
 	require.Len(t, p.Sink.Messages(), (batches-1)*keys)
 }
 
@@ -68,7 +68,7 @@ func TestHardStop(t *testing.T) {
 			<-hangs
 			stopped := p.StopWithin(500 * time.Millisecond)
 			release()
-			require.NoError(t, p.WaitEnd(30*time.Second), "%v", stopped)
+			require.NoError(t, p.WaitEnd(patience), "%v", stopped)
 			acknowledged := false
 			select {
 			case <-d.Acked():
@@ -89,7 +89,7 @@ func TestHardStop(t *testing.T) {
 					delivered[row] = true
 				}
 				return len(delivered) == 2
-			}, 10*time.Second, time.Millisecond)
+			}, patience, time.Millisecond)
 			require.NoError(t, p.Stop())
 		})
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // stopLimit is how long a pipeline may take to stop gracefully.
-const stopLimit = 30 * time.Second
+const stopLimit = 60 * time.Second
 
 // Pipe is a running pipeline.
 type Pipe struct {

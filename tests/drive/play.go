@@ -16,8 +16,9 @@ import (
 	"github.com/connect-windowed/connect-windowed/tests/machine"
 )
 
-// waitLimit is how long something that is due may take to come.
-const waitLimit = 10 * time.Second
+// waitLimit is how long something that is due may take to come. A disk shared with
+// others has been seen to take 20 seconds for one sync.
+const waitLimit = 60 * time.Second
 
 // Play is one run of a case in one form.
 type Play struct {
