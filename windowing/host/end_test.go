@@ -113,6 +113,9 @@ func TestRevisionsAfterFlush(t *testing.T) {
 	require.Equal(t, []string{"a=3 revision 3 late", "a=4 revision 4 late", "c=1 revision 1 on_time"},
 		run(3, at(3, "a"), at(15, "c"), at(4, "a")))
 	require.Equal(t, []string{"b=2 revision 2 late", "a=5 revision 5 late"}, run(6, at(5, "b"), at(6, "a")))
+	// The ordinary close of c gives what a flush gave, and goes on from there.
+	require.Equal(t, []string{"c=2 revision 2 late"}, run(8, at(16, "c")))
+	require.Equal(t, []string{"c=3 revision 3 late", "d=1 revision 1 on_time"}, run(9, at(25, "d"), at(17, "c")))
 }
 
 // A row that a flush does not put out again is taken back, and goes on with its

@@ -68,6 +68,9 @@ func (f *flushed) pass(row *windowing.Row, flush bool) bool {
 		old.seen = true
 		f.rows[m.RowKey] = old
 		return false
+	case same:
+		old.seen, old.closed = true, true
+		f.rows[m.RowKey] = old
 	default:
 		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash, closed: closed, seen: true, mark: *m, message: old.message}
 	}

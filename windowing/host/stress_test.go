@@ -118,10 +118,11 @@ type consumer struct {
 	busy    sync.WaitGroup
 
 	// mu protects all below.
-	mu   sync.Mutex
-	rnd  *rand.Rand
-	rows []*note
-	from *Host // whose rows are taken, nil: nobody's
+	mu      sync.Mutex
+	rnd     *rand.Rand
+	rows    []*note
+	refused map[string]int // how often, by row id
+	from    *Host          // whose rows are taken, nil: nobody's
 }
 
 // run takes the rows of a host, and no others any more. nil: of nobody.
@@ -164,7 +165,9 @@ func (c *consumer) take(d *Delivery) {
 	var failed []int
 	whole := c.rnd.Float64() < c.refusal/2
 	for i, n := range notesOf(d) {
-		if whole || c.rnd.Float64() < c.refusal {
+		// Not for ever: the waits double.
+		if (whole || c.rnd.Float64() < c.refusal) && c.refused[n.id()] < 5 {
+			c.refused[n.id()]++
 			failed = append(failed, i)
 		} else {
 			c.rows = append(c.rows, n)
@@ -241,7 +244,7 @@ func newStress(t *testing.T, rnd *rand.Rand, stages func(partitions ...string) [
 		}
 	})
 	s.rig.limit = 1 + rnd.IntN(40)
-	s.reader = &consumer{t: t, refusal: []float64{0, 0.05, 0.2}[rnd.IntN(3)], rnd: rand.New(rand.NewPCG(rnd.Uint64(), 2))}
+	s.reader = &consumer{t: t, refused: map[string]int{}, refusal: []float64{0, 0.05, 0.2}[rnd.IntN(3)], rnd: rand.New(rand.NewPCG(rnd.Uint64(), 2))}
 	return s
 }
 
