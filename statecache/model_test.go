@@ -188,7 +188,8 @@ func (m *machine) goOnInCopy(s *Space, path string, opts Options) {
 // TestKilledWhileARangeGoes does the same while a deleted range, larger than
 // what one commit may take out of the base, is on its way.
 func TestKilledWhileARangeGoes(t *testing.T) {
-	const keys = 12 * foldDeletes
+	const keys = 24 * foldDeletes // so that several commits are needed, however much each may do
+	const kept = keys - 10
 	dir := t.TempDir()
 	opts := Options{NoSync: true, GenerationBytes: 100_000}
 	f := open(t, filepath.Join(dir, "state.db"), opts)
@@ -202,9 +203,9 @@ func TestKilledWhileARangeGoes(t *testing.T) {
 	settle(t, s)
 	require.GreaterOrEqual(t, baseKeys(t, s), keys)
 	b.Reset()
-	b.Delete([]byte("settling"), []byte("w11990"))
+	b.Delete([]byte("settling"), fmt.Appendf(nil, "w%05d", kept))
 	require.NoError(t, s.Commit(&b))
-	for i := 11990; i < keys; i++ {
+	for i := kept; i < keys; i++ {
 		m.model[fmt.Sprintf("w%05d", i)] = "value"
 	}
 	partly := 0
