@@ -123,7 +123,7 @@ func (o *owner) buildWhole() *writeSet {
 
 // flushBegun says that the operators are spent.
 func (o *owner) flushBegun() bool {
-	return o.phase == flushing || o.phase == draining && o.config.Flush
+	return o.phase == flushing || o.phase == revoking || o.phase == draining && o.config.Flush
 }
 
 // send hands a write set to the committer. State in memory is committed at once.

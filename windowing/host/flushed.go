@@ -19,25 +19,34 @@ import (
 // input does not put out again, although it was never closed, no longer holds: its
 // session has other bounds, or it has found its partner. It is taken back by a
 // delete row.
+//
+// In memory are numbers only: a flush may put out everything that the state holds.
+// What is needed to take a row back is read from the store then.
 type flushed struct {
 	edge     Edge
-	revising map[string]bool       // by operator
-	rows     map[string]flushedRow // by row key
-	dirty    map[string]struct{}
+	revising map[string]bool        // by operator
+	rows     map[string]flushedRow  // by row key
+	dirty    map[string]flushedBody // what changed since the last save, with what is stored beside it
 }
 
+// flushedRow is what is compared.
 type flushedRow struct {
 	revision int64
 	hash     uint64
 	closed   bool // it came out at its ordinary close too
 	deleted  bool // it was taken back; its window is open and may bring it again
 	seen     bool // the flush of this run has put it out
-	mark     windowing.Mark
-	message  []byte // as Edge.Append wrote it
+}
+
+// flushedBody is what a delete row is made of. A row that came out at its ordinary
+// close is not taken back and needs none.
+type flushedBody struct {
+	mark    windowing.Mark
+	message []byte // as Edge.Append wrote it
 }
 
 func newFlushed(edge Edge, stages []windowing.Stage) *flushed {
-	f := &flushed{edge: edge, revising: map[string]bool{}, rows: map[string]flushedRow{}, dirty: map[string]struct{}{}}
+	f := &flushed{edge: edge, revising: map[string]bool{}, rows: map[string]flushedRow{}, dirty: map[string]flushedBody{}}
 	for i := range stages {
 		f.revising[stages[i].Name] = stages[i].Revises
 	}
@@ -72,9 +81,9 @@ func (f *flushed) pass(row *windowing.Row, flush bool) bool {
 		old.seen, old.closed = true, true
 		f.rows[m.RowKey] = old
 	default:
-		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash, closed: closed, seen: true, mark: *m, message: old.message}
+		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash, closed: closed, seen: true}
 	}
-	f.dirty[m.RowKey] = struct{}{}
+	f.dirty[m.RowKey] = flushedBody{}
 	return !same
 }
 
@@ -83,39 +92,56 @@ func (f *flushed) keep(m *windowing.Mark, msg windowing.Message) {
 	if m == nil {
 		return
 	}
-	if row, ok := f.rows[m.RowKey]; ok {
-		row.message = f.edge.Append(nil, msg)
-		f.rows[m.RowKey] = row
+	if _, ok := f.dirty[m.RowKey]; ok {
+		f.dirty[m.RowKey] = flushedBody{mark: *m, message: f.edge.Append(nil, msg)}
 	}
 }
 
 // stale takes back the rows of earlier flushes that do not hold any more, in the
-// order of their keys, once this run's flush is over. A row that may come again,
-// because its window ends after w, keeps its number.
-func (f *flushed) stale(w watermark.Time) (rows []windowing.Row, err error) {
+// order of their keys, once this run's flush is over and in the store. A row that
+// may come again, because its window ends after w, keeps its number.
+func (f *flushed) stale(r kv.Reader, w watermark.Time) (rows []windowing.Row, err error) {
 	for _, key := range slices.Sorted(maps.Keys(f.rows)) {
 		old := f.rows[key]
-		again := old.mark.Spanned && old.mark.End > w
-		if old.seen || old.closed || old.deleted && again {
+		if old.seen || old.closed {
 			continue
 		}
-		f.dirty[key] = struct{}{}
+		body, err := f.read(r, key)
+		if err != nil {
+			return nil, err
+		}
+		again := body.mark.Spanned && body.mark.End > w
+		if old.deleted && again {
+			continue
+		}
+		delete(f.rows, key)
+		f.dirty[key] = flushedBody{}
 		if old.deleted {
-			delete(f.rows, key)
 			continue
 		}
-		msg, err := f.edge.Decode(old.message)
+		msg, err := f.edge.Decode(body.message)
 		if err != nil {
 			return nil, fmt.Errorf("flushed row %s: %w", key, err)
 		}
-		mark := old.mark
+		mark := body.mark
 		mark.RowKey, mark.Revision, mark.Timing = key, old.revision+1, windowing.Deleted
 		rows = append(rows, windowing.Row{Entry: -1, Time: mark.EventTime, Message: msg, Mark: &mark})
-		if delete(f.rows, key); again {
-			f.rows[key] = flushedRow{revision: mark.Revision, deleted: true, mark: old.mark}
+		if again {
+			f.rows[key] = flushedRow{revision: mark.Revision, deleted: true}
+			f.dirty[key] = flushedBody{mark: body.mark}
 		}
 	}
 	return rows, nil
+}
+
+// holds says that rows of earlier flushes may have to be taken back.
+func (f *flushed) holds() bool {
+	for _, row := range f.rows {
+		if !row.seen && !row.closed {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *flushed) hash(row *windowing.Row) uint64 {
@@ -128,47 +154,67 @@ func (f *flushed) hash(row *windowing.Row) uint64 {
 }
 
 func (f *flushed) save(w kv.Writer) {
-	for key := range f.dirty {
-		if row, ok := f.rows[key]; ok {
-			put(w, []byte(key), row.append(nil))
+	for key, body := range f.dirty {
+		row, ok := f.rows[key]
+		if !ok {
+			drop(w, []byte(key))
 			continue
 		}
-		drop(w, []byte(key))
+		b := kv.AppendUint64(kv.AppendVarint(nil, row.revision), row.hash)
+		put(w, []byte(key), body.append(kv.AppendBool(kv.AppendBool(b, row.closed), row.deleted)))
 	}
 	clear(f.dirty)
 }
 
 func (f *flushed) load(r kv.Reader) error {
 	return r.Scan(nil, nil, func(key, value []byte) error {
-		payload, err := open(value)
+		row, _, err := readFlushed(value)
 		if err != nil {
 			return fmt.Errorf("flushed row %s: %w", key, err)
 		}
-		d := kv.NewDecoder(payload)
-		f.rows[string(key)] = readFlushed(d)
-		if err := d.Done(); err != nil {
-			return fmt.Errorf("flushed row %s: %w", key, err)
-		}
+		f.rows[string(key)] = row
 		return nil
 	})
 }
 
-func (r *flushedRow) append(b []byte) []byte {
-	b = kv.AppendUint64(kv.AppendVarint(b, r.revision), r.hash)
-	b = kv.AppendBool(kv.AppendBool(kv.AppendBool(b, r.closed), r.deleted), r.mark.Spanned)
-	for _, t := range []watermark.Time{r.mark.Start, r.mark.End, r.mark.EventTime, r.mark.Watermark} {
-		b = kv.AppendVarint(b, int64(t))
+// read gives what is stored beside a row.
+func (f *flushed) read(r kv.Reader, key string) (body flushedBody, err error) {
+	value, err := r.Get([]byte(key))
+	if err == nil {
+		_, body, err = readFlushed(value)
 	}
-	return kv.AppendBlob(kv.AppendBlob(b, r.mark.Operator), r.message)
+	if err != nil {
+		return body, fmt.Errorf("flushed row %s: %w", key, err)
+	}
+	return body, nil
 }
 
-func readFlushed(d *kv.Decoder) (r flushedRow) {
-	r.revision, r.hash = d.Varint(), d.Fixed64()
-	r.closed, r.deleted, r.mark.Spanned = d.Bool(), d.Bool(), d.Bool()
-	for _, t := range []*watermark.Time{&r.mark.Start, &r.mark.End, &r.mark.EventTime, &r.mark.Watermark} {
+func readFlushed(value []byte) (row flushedRow, body flushedBody, err error) {
+	payload, err := open(value)
+	if err != nil {
+		return row, body, err
+	}
+	d := kv.NewDecoder(payload)
+	row.revision, row.hash = d.Varint(), d.Fixed64()
+	row.closed, row.deleted = d.Bool(), d.Bool()
+	body.read(d)
+	return row, body, d.Done()
+}
+
+func (f *flushedBody) append(b []byte) []byte {
+	b = kv.AppendBool(b, f.mark.Spanned)
+	for _, t := range []watermark.Time{f.mark.Start, f.mark.End, f.mark.EventTime, f.mark.Watermark} {
+		b = kv.AppendVarint(b, int64(t))
+	}
+	return kv.AppendBlob(kv.AppendBlob(b, f.mark.Operator), f.message)
+}
+
+// read takes a body from a decoder; its message aliases the record.
+func (f *flushedBody) read(d *kv.Decoder) {
+	f.mark.Spanned = d.Bool()
+	for _, t := range []*watermark.Time{&f.mark.Start, &f.mark.End, &f.mark.EventTime, &f.mark.Watermark} {
 		*t = watermark.Time(d.Varint())
 	}
-	r.mark.Operator = d.String()
-	r.message = slices.Clone(d.Bytes())
-	return r
+	f.mark.Operator = d.String()
+	f.message = d.Bytes()
 }

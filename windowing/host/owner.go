@@ -19,6 +19,7 @@ const (
 	ending         // no batch comes any more; the last tick runs
 	closing        // the state before the flush goes to disk
 	flushing       // everything closes before its time, and is not saved
+	revoking       // what earlier flushes put out and does not hold is taken back
 	draining       // deliveries are waited for
 	ended          // all delivered, Next says so
 )
@@ -126,6 +127,7 @@ func (o *owner) turn() (stop bool) {
 	o.startCommit()
 	o.startFlush()
 	o.work()
+	o.endFlush()
 	o.release()
 	if o.phase == draining && o.drained() {
 		o.phase = ended

@@ -3,6 +3,7 @@ package host
 import (
 	"time"
 
+	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/windowing"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
@@ -162,14 +163,30 @@ func (o *owner) stage(mark *windowing.Mark, m windowing.Message) {
 	o.outbox.stage(m, key, revision)
 }
 
-// takeBack puts out delete rows for what an earlier flush put out wrongly.
+// endFlush begins to wait for deliveries, once a flush is on disk and what earlier
+// ones put out wrongly is taken back. The store is read for that, so that no commit
+// may be under way.
+func (o *owner) endFlush() {
+	if o.phase != revoking || o.applied.dirty || o.flight != nil || o.faulted {
+		return
+	}
+	o.phase = draining
+	if o.config.Store != nil && o.flushed.holds() {
+		o.takeBack()
+	}
+	o.startCommit()
+}
+
+// takeBack puts out delete rows for what an earlier flush put out and this one did
+// not.
 func (o *owner) takeBack() {
 	_, w := o.chain.Exit()
-	rows, err := o.flushed.stale(w)
+	rows, err := o.flushed.stale(kv.SubReader(o.config.Store, flushedPrefix), w)
 	if err != nil {
 		o.fault(err)
 		return
 	}
+	o.applied.dirty = true
 	for i := range rows {
 		o.stage(rows[i].Mark, o.config.Edge.Exit(&rows[i]))
 	}
@@ -225,8 +242,7 @@ func (o *owner) finish() {
 			o.phase = closing
 		}
 	case flushing:
-		o.takeBack()
-		o.phase = draining
+		o.phase = revoking
 	}
 }
 
