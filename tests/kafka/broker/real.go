@@ -1,0 +1,91 @@
+package broker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Real is Apache Kafka in a process of its own.
+type Real struct {
+	dir  string
+	port int
+	env  []string
+}
+
+// script is kafka.sh beside this package.
+func script() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(filepath.Dir(file)), "kafka.sh")
+}
+
+// StartReal starts a broker with its data in a folder; lines of conf are added to
+// its properties. The jars are shared by all brokers of this user.
+func StartReal(dir string, conf ...string) (*Real, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	r := &Real{dir: dir, port: ports[0]}
+	conf = append([]string{"group.min.session.timeout.ms=100"}, conf...)
+	r.env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+strconv.Itoa(ports[0]),
+		"KAFKA_CONTROLLER_PORT="+strconv.Itoa(ports[1]), "KAFKA_CONF="+strings.Join(conf, "\n"))
+	if os.Getenv("KAFKA_JARS") == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		r.env = append(r.env, "KAFKA_JARS="+filepath.Join(cache, "connect-windowed", "kafka-jars"))
+	}
+	return r, r.Start()
+}
+
+// Addr implements Broker.
+func (r *Real) Addr() string { return local(r.port) }
+
+// Start implements Broker.
+func (r *Real) Start() error { return r.run("start") }
+
+// Stop implements Broker.
+func (r *Real) Stop() error { return r.run("stop") }
+
+// Kill implements Broker.
+func (r *Real) Kill() error {
+	text, err := os.ReadFile(filepath.Join(r.dir, "broker.pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	// It is nobody's child here, so its end can only be watched.
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return nil
+		}
+	}
+	return fmt.Errorf("broker %d does not die", pid)
+}
+
+func (r *Real) run(command string) error {
+	cmd := exec.Command("bash", script(), command)
+	cmd.Env = r.env
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("kafka.sh %s: %w\n%s", command, err, out.Bytes())
+	}
+	return nil
+}
