@@ -26,8 +26,8 @@ var (
 	// ErrDamaged: bytes of the file are not what was written. A *DamageError
 	// says where.
 	ErrDamaged = errors.New("the state file is damaged")
-	// ErrBusy: a Space was used by two goroutines at once, against its rules;
-	// nothing was done.
+	// ErrBusy: two goroutines committed to a Space at once, against its rules;
+	// the second one did nothing.
 	ErrBusy = errors.New("overlapping use of a state space")
 	// ErrClosed is kv.ErrClosed: the File, Space or Cache was closed before.
 	ErrClosed = kv.ErrClosed

@@ -53,7 +53,10 @@ func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
 		return err
 	}
 	base.FillPercent = basePercent
-	f := folder{base: base, table: &n.frozen.table, pos: n.pos, budget: n.budget(size, s.opts.GenerationBytes)}
+	f := folder{base: base, table: &n.frozen.table, pos: n.pos, budget: n.budget(size, s.generation)}
+	if s.tight {
+		f.pages += int64(size / s.db.Info().PageSize * (1 + n.active.bytes/s.generation))
+	}
 	f.pages += f.touched()
 	done, err := f.run()
 	if err != nil {

@@ -143,7 +143,8 @@ func (s *Space) load() error {
 		return err
 	}
 	return guard(s.path, where, func() error {
-		_, err := s.tables()
+		l, err := s.layers()
+		l.release()
 		return err
 	})
 }
@@ -226,7 +227,7 @@ func (s *Space) write(tx *bolt.Tx, record []byte) (spaceState, error) {
 	if disk.next != n.next && disk.next != n.next+1 {
 		return n, fmt.Errorf("the file has %d commits of state %q, memory %d: %w", disk.next, s.name, n.next, kv.ErrCorrupt)
 	}
-	if n.frozen == nil && n.active.bytes >= s.opts.GenerationBytes {
+	if n.frozen == nil && n.active.bytes >= s.generation {
 		n.frozen, n.pos, n.work = n.active, "", 0
 		n.active = &generation{id: n.frozen.id + 1, first: n.next}
 	}

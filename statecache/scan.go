@@ -18,11 +18,12 @@ type merge struct {
 
 // scan visits what is visible in [from, to) in order.
 func (s *Space) scan(from, to []byte, visit func(key, value []byte) error) error {
-	tables, err := s.tables()
+	l, err := s.layers()
 	if err != nil {
 		return err
 	}
-	m := merge{tables: tables, base: s.scanBase(from, to), end: text(to)}
+	defer l.release()
+	m := merge{tables: l.tables, base: s.scanBase(from, to), end: text(to)}
 	for _, t := range m.tables {
 		m.cursors = append(m.cursors, t.puts.Seek(text(from)))
 	}

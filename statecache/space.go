@@ -2,6 +2,7 @@ package statecache
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
@@ -16,21 +17,22 @@ const DefaultGenerationBytes = 32 << 20
 
 // Space is the state under one name in a File: a kv.Store for one owner.
 //
-// Get and Scan may overlap each other. A Commit must not overlap anything on
-// the same Space, the visit of a Scan included; it returns ErrBusy where it
-// sees that, as reads do during a Commit. Different goroutines may take turns
-// if they synchronise. Different Spaces are independent.
+// Get and Scan may overlap each other and a Commit. A read sees every Commit that
+// had returned before it began, and of one that runs all or nothing for each key:
+// keys that the Commit does not touch are what they were. Commits must not overlap
+// each other: the second one returns ErrBusy. Different Spaces are independent.
 type Space struct {
 	*handle
-	name  string
+	name       string
+	generation int  // bytes of the log at which it begins to fold
+	tight      bool // see Bound
+
+	mu    sync.Mutex // protects state, for reads during a Commit; Commit alone changes it
 	state spaceState
 
-	// users counts running reads, or is writer while a Commit runs.
-	users  atomic.Int32
-	closed atomic.Bool
+	writing atomic.Bool // a Commit runs
+	closed  atomic.Bool
 }
-
-const writer = -1
 
 // Lease takes the Space of that name, which need not exist yet, and reads its
 // log. A name has one owner in a process: the error wraps ErrLeased, ErrName,
@@ -45,7 +47,7 @@ func (f *File) Lease(name string) (*Space, error) {
 	if err := f.retain(); err != nil {
 		return nil, err
 	}
-	s := &Space{handle: f.handle, name: name}
+	s := &Space{handle: f.handle, name: name, generation: f.opts.GenerationBytes}
 	if err := s.begin(); err != nil {
 		_ = s.release()
 		return nil, err
@@ -108,17 +110,31 @@ func (f *File) Names() (names []string, err error) {
 	return names, err
 }
 
+// Bound keeps the memory that the log takes near bytes, less than the file's
+// GenerationBytes would allow: each Commit then folds as many pages as it writes.
+// It is called before the first Commit.
+func (s *Space) Bound(bytes int) {
+	s.generation, s.tight = min(s.generation, max(bytes/logShare, leastGeneration)), true
+}
+
+// A log takes both of its generations in memory, and an index of about the same
+// size.
+const (
+	logShare        = 4
+	leastGeneration = 64 << 10
+)
+
 // Get implements kv.Reader.
 func (s *Space) Get(key []byte) (value []byte, err error) {
-	if err := s.enter(); err != nil {
-		return nil, err
+	if s.closed.Load() {
+		return nil, ErrClosed
 	}
-	defer s.users.Add(-1)
-	tables, err := s.tables()
+	l, err := s.layers()
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range tables {
+	defer l.release()
+	for _, t := range l.tables {
 		if v := t.puts.At(text(key)); v != nil {
 			return clone(*v), nil
 		}
@@ -139,10 +155,9 @@ func (s *Space) Get(key []byte) (value []byte, err error) {
 // Scan implements kv.Reader. It reads the file in pieces and holds no
 // transaction while visit runs.
 func (s *Space) Scan(from, to []byte, visit func(key, value []byte) error) error {
-	if err := s.enter(); err != nil {
-		return err
+	if s.closed.Load() {
+		return ErrClosed
 	}
-	defer s.users.Add(-1)
 	return s.scan(from, to, visit)
 }
 
@@ -154,10 +169,10 @@ func (s *Space) Commit(b *kv.Batch) error {
 	if s.closed.Load() {
 		return ErrClosed
 	}
-	if !s.users.CompareAndSwap(0, writer) {
-		return fmt.Errorf("%w: Commit to %q during another call", ErrBusy, s.name)
+	if !s.writing.CompareAndSwap(false, true) {
+		return fmt.Errorf("%w: Commit to %q during another one", ErrBusy, s.name)
 	}
-	defer s.users.Store(0)
+	defer s.writing.Store(false)
 	if b.Len() == 0 {
 		return nil
 	}
@@ -170,6 +185,8 @@ func (s *Space) Commit(b *kv.Batch) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.state = next
 	return s.state.active.enter(record)
 }
@@ -190,53 +207,26 @@ type Stats struct {
 	Folding  bool // a frozen generation is on its way into the base
 }
 
-// Folding says whether a part of the log is on its way into the base. It may be
-// called where Get may.
+// Folding says whether a part of the log is on its way into the base.
 func (s *Space) Folding() bool {
-	if s.enter() != nil {
-		return false
-	}
-	defer s.users.Add(-1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.state.frozen != nil
 }
 
-// Stats may be called where Get may.
+// Stats says how the Space is doing.
 func (s *Space) Stats() (st Stats) {
-	if s.enter() != nil {
+	if s.closed.Load() {
 		return st
 	}
-	defer s.users.Add(-1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, g := range s.state.generations() {
 		st.LogBytes += g.bytes
-		st.LogKeys += g.table.items()
+		st.LogKeys += g.table.count()
 	}
 	st.Folding = s.state.frozen != nil
 	return st
-}
-
-// enter begins a read.
-func (s *Space) enter() error {
-	for {
-		switch n := s.users.Load(); {
-		case s.closed.Load():
-			return ErrClosed
-		case n == writer:
-			return fmt.Errorf("%w: a read of %q during a Commit", ErrBusy, s.name)
-		case s.users.CompareAndSwap(n, n+1):
-			return nil
-		}
-	}
-}
-
-// tables are the layers in memory, newest first, in order.
-func (s *Space) tables() (tables []*table, err error) {
-	for _, g := range s.state.generations() {
-		if err := g.table.order(); err != nil {
-			return nil, err
-		}
-		tables = append(tables, &g.table)
-	}
-	return tables, nil
 }
 
 // viewBase reads the base; where there is none, read does not run.

@@ -181,24 +181,80 @@ func TestFoldIsBounded(t *testing.T) {
 	require.Less(t, baseKeys(t, s), keys*6/10)
 }
 
-func TestOverlappingUseIsRefused(t *testing.T) {
+func TestOverlappingCommitsAreRefused(t *testing.T) {
 	s := newSpace(t, quick)
-	put(t, s, "k", "v")
 	var b kv.Batch
 	b.Put([]byte("l"), nil)
-	require.NoError(t, s.Scan(nil, nil, func(k, _ []byte) error {
-		require.ErrorIs(t, s.Commit(&b), ErrBusy)
-		v, err := s.Get(k) // reads may overlap
-		require.NoError(t, err)
-		require.Equal(t, "v", string(v))
-		return s.Scan(nil, nil, func(_, _ []byte) error { return nil })
-	}))
-	s.users.Store(writer)
-	_, err := s.Get([]byte("k"))
-	require.ErrorIs(t, err, ErrBusy)
+	s.writing.Store(true)
 	require.ErrorIs(t, s.Commit(&b), ErrBusy)
-	s.users.Store(0)
+	s.writing.Store(false)
 	require.NoError(t, s.Commit(&b))
+}
+
+// TestReadsInsideAScan commits and reads while a scan is under way, which goes on
+// over what was there.
+func TestReadsInsideAScan(t *testing.T) {
+	s := newSpace(t, quick)
+	put(t, s, "a", "1", "b", "1", "d", "1")
+	var seen []string
+	require.NoError(t, s.Scan(nil, nil, func(k, _ []byte) error {
+		seen = append(seen, string(k))
+		put(t, s, "c", string(k), "d", string(k))
+		for _, key := range []string{"c", "d"} {
+			v, err := s.Get([]byte(key))
+			require.NoError(t, err)
+			require.Equal(t, string(k), string(v))
+		}
+		require.Contains(t, scanned(t, s, "c", "d"), "c")
+		return nil
+	}))
+	require.Equal(t, []string{"a", "b", "d"}, seen)
+}
+
+// TestReadsDuringCommits reads keys that no commit touches, from the log, from
+// generations on their way into the base and from there, while another goroutine
+// commits.
+func TestReadsDuringCommits(t *testing.T) {
+	const seed, rounds = 20261130, 300
+	t.Log("seed", seed)
+	for _, bound := range []bool{false, true} {
+		s := lease(t, open(t, filepath.Join(t.TempDir(), "state.db"), Options{GenerationBytes: 4000, NoSync: true}), "s")
+		if bound {
+			s.Bound(1)
+		}
+		settled := make(chan int, 20) // the commits that are done; the reader is not far behind
+		go func() {
+			defer close(settled)
+			r := rand.New(rand.NewPCG(seed, 1))
+			for i := range rounds {
+				var b kv.Batch
+				for j := range 20 {
+					b.Put(fmt.Appendf(nil, "k%03d/%02d", i, j), fmt.Appendf(nil, "v%d", i))
+				}
+				if from := i - 50; from >= 0 {
+					b.Delete(fmt.Appendf(nil, "k%03d", from), fmt.Appendf(nil, "k%03d/%02d", from, 1+r.IntN(20)))
+				}
+				if err := s.Commit(&b); err != nil {
+					t.Error(err)
+				}
+				settled <- i
+			}
+		}()
+		r := rand.New(rand.NewPCG(seed, 2))
+		for last := range settled {
+			i := last - r.IntN(min(last+1, 10))
+			v, err := s.Get(fmt.Appendf(nil, "k%03d/%02d", i, r.IntN(20)))
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("v%d", i), string(v))
+			n := 0
+			require.NoError(t, s.Scan(fmt.Appendf(nil, "k%03d", i), fmt.Appendf(nil, "k%03d", i+1), func(_, v []byte) error {
+				n++
+				require.Equal(t, fmt.Sprintf("v%d", i), string(v))
+				return nil
+			}))
+			require.Equal(t, 20, n)
+		}
+	}
 }
 
 func TestScanStopsAtAnError(t *testing.T) {

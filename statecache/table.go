@@ -27,8 +27,9 @@ type table struct {
 	puts    ordered.Map[[]byte]
 	deleted ranges
 
-	mu    sync.Mutex // protects aside, and its way into puts and deleted: reads may overlap
+	mu    sync.Mutex // protects what follows, and puts and deleted while pins is 0
 	aside [][]byte   // batches not ordered yet, oldest first
+	pins  int        // reads that look at puts and deleted, which do not change meanwhile
 }
 
 // apply takes up the operations of a batch, which must not change any more.
@@ -38,18 +39,44 @@ func (t *table) apply(batch []byte) {
 	t.aside = append(t.aside, batch)
 }
 
-// order makes puts and deleted say what was applied. The caller looks at them
-// only after it.
-func (t *table) order() error {
-	_, err := t.orderSome(math.MaxInt)
-	return err
+// pin makes puts and deleted say what was applied, and keeps them so until unpin.
+// Where another read keeps them as they were before the last batches, newer holds
+// those.
+func (t *table) pin() (newer *table, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.pins == 0:
+		_, err = t.orderLocked(math.MaxInt)
+	case len(t.aside) > 0:
+		newer = &table{aside: slices.Clone(t.aside)}
+		_, err = newer.orderLocked(math.MaxInt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.pins++
+	return newer, nil
+}
+
+func (t *table) unpin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pins--
 }
 
 // orderSome takes on batches of about so many bytes, one at least, and says
-// whether that was all.
+// whether that was all. While reads keep the table as it is it does nothing.
 func (t *table) orderSome(bytes int) (all bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.pins > 0 {
+		return len(t.aside) == 0, nil
+	}
+	return t.orderLocked(bytes)
+}
+
+func (t *table) orderLocked(bytes int) (all bool, err error) {
 	n := 0
 	for ; n < len(t.aside) && bytes > 0; n++ {
 		bytes -= len(t.aside[n])
@@ -131,6 +158,45 @@ func (f *fresh) sorted() []mark {
 
 // items is the work that folding the table takes, roughly. It wants order first.
 func (t *table) items() int { return t.puts.Len() + t.deleted.m.Len() }
+
+// count is items for whoever is not the one that changes the table.
+func (t *table) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.items()
+}
+
+// layers are the tables of a Space as a read sees them, newest first.
+type layers struct {
+	tables []*table
+	pinned []*table
+}
+
+// layers pins the tables of the Space. The caller releases them.
+func (s *Space) layers() (l layers, err error) {
+	s.mu.Lock()
+	state := s.state
+	s.mu.Unlock()
+	for _, g := range state.generations() {
+		newer, err := g.table.pin()
+		if err != nil {
+			l.release()
+			return l, err
+		}
+		l.pinned = append(l.pinned, &g.table)
+		if newer != nil {
+			l.tables = append(l.tables, newer)
+		}
+		l.tables = append(l.tables, &g.table)
+	}
+	return l, nil
+}
+
+func (l *layers) release() {
+	for _, t := range l.pinned {
+		t.unpin()
+	}
+}
 
 // ranges is a set of disjoint half-open ranges, from -> to; an empty to means
 // the end of all keys.

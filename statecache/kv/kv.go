@@ -24,7 +24,8 @@ type Writer interface {
 	Delete(from, to []byte)
 }
 
-// Reader reads committed state. Reads may overlap reads, never a Commit.
+// Reader reads committed state. Reads may overlap reads. Whether they may overlap
+// a Commit is the store's to say.
 type Reader interface {
 	// Get returns the value of key, nil where it is absent (a present empty
 	// value is not nil). The slice is a copy and the caller's to keep.
@@ -36,8 +37,9 @@ type Reader interface {
 	Scan(from, to []byte, visit func(key, value []byte) error) error
 }
 
-// Store is a Reader that can be changed. One goroutine at a time commits, and
-// no read overlaps a Commit; goroutines that take turns must synchronise.
+// Store is a Reader that can be changed. One goroutine at a time commits. Unless a
+// store says otherwise no read overlaps a Commit; goroutines that take turns must
+// synchronise.
 type Store interface {
 	Reader
 	// Commit applies a batch, all of it or nothing, and has made it durable
