@@ -113,15 +113,15 @@ func makeCumulative(t *testing.T, c command, st *windowing.Stage) {
 	makeWindow(t, c, st, grid)
 }
 
-// makeWindow takes what all windows have: output_mode=, allowed_lateness=, fill=,
-// fill_for= and
-// having=FIELD, the name of an aggregate that has to be above 0.
+// makeWindow takes what all windows have: output_mode=, allowed_lateness=, early=,
+// fill=, fill_for= and having=FIELD, the name of an aggregate that has to be above 0.
 func makeWindow(t *testing.T, c command, st *windowing.Stage, assigner windowing.Assigner) {
 	cfg := windowing.WindowConfig{Name: st.Name, Assigner: assigner, PassLate: c.get("late", "drop") == "pass"}
 	cfg.GroupBy, cfg.Aggregates = scriptFields(t, c)
 	mode := slices.Index(windowing.OutputModes[:], c.get("output_mode", "append"))
 	require.GreaterOrEqual(t, mode, 0)
 	cfg.Mode, cfg.Lateness = windowing.OutputMode(mode), scriptDuration(t, c.get("allowed_lateness", "0s"))
+	cfg.Early = scriptDuration(t, c.get("early", "0s"))
 	if field := c.get("having", ""); field != "" {
 		at := slices.IndexFunc(cfg.Aggregates, func(a windowing.Aggregate) bool { return a.Name == field })
 		cfg.Having = func(res *windowing.Result) (bool, error) { return res.Values[at].AsInt() > 0, nil }
@@ -280,6 +280,9 @@ func (b *windowBinding) Render(res *windowing.Result) windowing.Message {
 		m.fields = append(m.fields, field{name: g.Name, value: v})
 	}
 	for i, a := range b.config.Aggregates {
+		if res.Timing == windowing.Deleted {
+			break
+		}
 		m.fields = append(m.fields, field{name: a.Name, value: res.Values[i]})
 	}
 	return m

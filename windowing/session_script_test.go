@@ -50,11 +50,3 @@ func (b *sessionBinding) Extract(rows []windowing.Row) {
 		row.Args = append(row.Args, agg.Int(int64(gap)))
 	}
 }
-
-func (b *sessionBinding) Render(res *windowing.Result) windowing.Message {
-	if res.Timing != windowing.Deleted {
-		return b.windowBinding.Render(res)
-	}
-	bare := windowBinding{config: windowing.WindowConfig{GroupBy: b.config.GroupBy}}
-	return bare.Render(res)
-}

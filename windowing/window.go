@@ -48,18 +48,24 @@ type WindowConfig struct {
 	Mode       OutputMode
 	// Lateness (>= 0) is how long after its end a window takes rows in.
 	Lateness time.Duration
+	// Early (>= 0) is how often, by the wall clock, a group that changed comes out
+	// while its windows are not final; in append mode only. It is no part of the
+	// definition. 0: never.
+	Early time.Duration
 	// Having decides whether a result comes out, nil: all do. An error goes onto
-	// the row, which comes out then. It may set res.Message for Binding.Render.
+	// the row, which comes out then. It may set res.Message for Binding.Render. A
+	// row that came out and does not meet it any more is taken back by a result
+	// with the timing Deleted and without values.
 	Having func(res *Result) (keep bool, err error)
-	// Fill and FillFor (> 0) give rows to groups that have none in a window, for
-	// that long after the end of their last one with rows; in append mode without
-	// lateness only.
+	// Fill and FillFor (> 0) give rows to groups that have none in a window, when
+	// it is final, for that long after the end of their last one with rows; not in
+	// complete mode, where no window is final.
 	Fill    Fill
 	FillFor time.Duration
 }
 
 // Revises says that the operator may emit a row key more than once.
-func (c *WindowConfig) Revises() bool { return c.Mode != Append || c.Lateness > 0 }
+func (c *WindowConfig) Revises() bool { return c.Mode != Append || c.Lateness > 0 || c.Early > 0 }
 
 // Window aggregates rows by window and group. A window is final at end <= close;
 // a row is late for it iff end + lateness <= late. Rows are kept by slice, see
@@ -78,12 +84,14 @@ type Window struct {
 	reached   watermark.Time // the largest close so far
 	emitted   Span           // the last window that was handed out as final
 	filling   filling
+	early     early
 	blocks    blockTable
 	closing   closing
 	cursor    cursor
 	progress  bool // reached, emitted or the cursor changed since the last Save
 	group     []agg.Accumulator
 	waiting   rowBlock // of Process
+	drawn     []drawn  // of results
 	key       []byte
 	payload   []byte
 	record    []byte
@@ -145,7 +153,7 @@ func (w *Window) Process(in Instant, rows []Row, out *Output) {
 		}
 	}
 	w.apply(&w.waiting)
-	w.revise(gone)
+	w.revise(in, gone)
 }
 
 // gone stands behind the windows that take no rows any more at an instant.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/connect-windowed/connect-windowed/windowing/agg"
@@ -34,17 +35,25 @@ func (w *Window) Advance(in Instant, limit int, out *Output) (done bool) {
 	if in.Close > w.reached {
 		w.reached, w.progress = in.Close, true
 	}
+	w.wake(in)
 	if limit = w.emitRevisions(in, limit, out); limit <= 0 && len(w.revisions.waiting) > 0 {
 		return false
 	}
 	done = w.closeDue(limit, out)
 	w.forget()
+	w.rest()
 	return done
+}
+
+// closes says that rows come out when windows are final: all of append mode, of
+// update mode those of groups without rows.
+func (w *Window) closes() bool {
+	return w.config.Mode == Append || w.config.Mode == Update && w.config.Fill != NoFill
 }
 
 // closeDue emits final windows, the oldest first.
 func (w *Window) closeDue(limit int, out *Output) (done bool) {
-	if w.config.Mode != Append {
+	if !w.closes() {
 		return true
 	}
 	for {
@@ -89,7 +98,7 @@ func (w *Window) due() (window Span, due bool) {
 // forget drops the slices and windows that nothing needs any more.
 func (w *Window) forget() {
 	gone := w.gone(w.reached)
-	if w.config.Mode == Append && w.emitted.Compare(gone) < 0 {
+	if w.closes() && w.emitted.Compare(gone) < 0 {
 		gone = w.emitted
 	}
 	n := 0
@@ -102,7 +111,7 @@ func (w *Window) forget() {
 		w.blocks.drop(w.state.ordered)
 	}
 	w.revisions.drop(gone)
-	if gone == endedBy(w.reached) {
+	if w.emitted == endedBy(w.reached) {
 		w.filling.expire(w.reached)
 	}
 }
@@ -116,9 +125,11 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 	}
 	n := min(limit, len(c.groups))
 	groups, table := c.groups[:n], c.table
-	w.results(window, OnTime, n, out, func(i int) source {
+	r := w.revisions.bySpan[window]
+	w.results(window, OnTime, r, n, out, func(i int) source {
 		number := groups[i].number
-		return source{table.groups.key(number), table.of(number), 1, w.config.Fill == FillZero && int(number) >= c.rows}
+		key := table.groups.key(number)
+		return source{key: key, accumulators: table.of(number), entry: w.entry(r, key), filled: w.config.Fill != NoFill && int(number) >= c.rows}
 	})
 	if c.last {
 		for _, g := range groups {
@@ -134,6 +145,9 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 	}
 	if w.config.Fill != NoFill {
 		w.filling.seen(window, table, c.rows)
+	}
+	if r != nil {
+		w.revisions.calm(r)
 	}
 	*c = closing{order: c.order[:0], merged: c.merged}
 	return n
@@ -154,6 +168,9 @@ func (w *Window) begin(window Span) {
 		}
 	}
 	c.order = c.table.groups.rank(c.order)
+	if w.config.Mode == Update {
+		c.order = slices.DeleteFunc(c.order, func(g ranked) bool { return int(g.number) < c.rows })
+	}
 	c.groups = c.order
 	if w.cursor.set && w.cursor.span == window {
 		c.groups = c.order[sort.Search(len(c.order), func(i int) bool {
@@ -196,14 +213,14 @@ func mergeInto(to, from []agg.Accumulator) {
 type source struct {
 	key          []byte
 	accumulators []agg.Accumulator
-	revision     int64
-	zeros        bool // in place of nulls
+	entry        int  // its number among the revisions of the window, noEntry: it has none
+	filled       bool // the group has no rows
 }
 
-// results emits a row for each group. What
-// the rows of one call consist of lies in a few blocks of memory: they are
-// rendered and let go together.
-func (w *Window) results(window Span, timing Timing, n int, out *Output, group func(i int) source) {
+// results emits a row for each group, r holds the revisions of the window and may
+// be nil. What the rows of one call consist of lies in a few blocks of memory:
+// they are rendered and let go together.
+func (w *Window) results(window Span, timing Timing, r *revised, n int, out *Output, group func(i int) source) {
 	fields := len(w.config.Aggregates)
 	rows := make([]Result, n)
 	values := make([]agg.Value, n*fields)
@@ -211,16 +228,17 @@ func (w *Window) results(window Span, timing Timing, n int, out *Output, group f
 	var keys []byte
 	w.payload = w.payload[:0]
 	w.key = AppendSpan(w.key[:0], window)
+	w.drawn = w.drawn[:0]
 	for i := range rows {
 		from := group(i)
 		row := &rows[i]
 		*row = Result{
-			Time: window.last(), Timing: timing, Revision: from.revision, Spanned: true, Start: window.Start, End: window.End,
+			Time: window.last(), Timing: timing, Revision: 1, Spanned: true, Start: window.Start, End: window.End,
 			Values: values[:fields:fields],
 		}
 		values = values[fields:]
 		row.Err = w.values(from.accumulators, row.Values)
-		if from.zeros {
+		if from.filled && w.config.Fill == FillZero {
 			zeros(row.Values)
 		}
 		w.payload = w.identity.AppendRowKey(w.payload, from.key, w.key)
@@ -229,28 +247,17 @@ func (w *Window) results(window Span, timing Timing, n int, out *Output, group f
 		}
 		keys = append(keys, from.key...)
 		ends[i] = [2]int{len(keys), len(w.payload)}
+		w.drawn = append(w.drawn, drawn{from.entry, from.filled})
 	}
 	text, from := string(w.payload), [2]int{}
 	for i := range rows {
 		rows[i].Key = keys[from[0]:ends[i][0]:ends[i][0]]
 		rows[i].RowKey = text[from[1]:ends[i][1]]
 		from = ends[i]
-		if w.keeps(&rows[i]) {
+		if w.revised(&rows[i], window, r, w.drawn[i]) {
 			out.Emit(&rows[i])
 		}
 	}
-}
-
-// keeps asks the condition on results.
-func (w *Window) keeps(res *Result) bool {
-	if w.config.Having == nil {
-		return true
-	}
-	keep, err := w.config.Having(res)
-	if err != nil {
-		res.Err = errors.Join(res.Err, err)
-	}
-	return keep || err != nil
 }
 
 // values reads the aggregates of a group. Those that fail are null, the error

@@ -68,8 +68,8 @@ func TestWindowLoadDamagedRevisions(t *testing.T) {
 		}
 		_, payload, err := kv.Record(value)
 		require.NoError(t, err)
-		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, windowVersion+1, payload))))
-		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, windowVersion, append(bytes.Clone(payload), 0)))))
+		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, revisionVersion+1, payload))))
+		requireDamaged(t, load(replaced(all, key, key, kv.AppendRecord(nil, revisionVersion, append(bytes.Clone(payload), 0)))))
 		shifted := []byte(key)
 		shifted[8]++ // an end that is not on the grid
 		requireDamaged(t, load(replaced(all, key, string(shifted), value)))
@@ -84,5 +84,23 @@ func TestWindowLoadDamagedRevisions(t *testing.T) {
 			delete(without, key)
 			requireDamaged(t, load(without))
 		}
+	}
+}
+
+// TestWindowLoadsRevisionOfVersion1: an earlier build knew no rows that are taken
+// back, so that what had a revision was out.
+func TestWindowLoadsRevisionOfVersion1(t *testing.T) {
+	for last, out := range map[int64]bool{0: false, 3: true} {
+		payload := kv.AppendBool(kv.AppendVarint(nil, last), true)
+		row, err := readRevision(kv.AppendRecord(nil, 1, payload))
+		require.NoError(t, err)
+		require.Equal(t, revision{last: last, out: out, waits: true}, row)
+	}
+	for _, damaged := range [][]byte{
+		kv.AppendBool(kv.AppendVarint(nil, -1), false),
+		kv.AppendBool(kv.AppendBool(kv.AppendBool(kv.AppendVarint(nil, 0), false), false), true),
+	} {
+		_, err := readRevision(kv.AppendRecord(nil, revisionVersion, damaged))
+		require.ErrorIs(t, err, kv.ErrCorrupt)
 	}
 }

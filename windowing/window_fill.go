@@ -66,11 +66,17 @@ func (w *Window) fillGroups(window Span, table *timeSlice) {
 // seen notes the groups with rows of a window that came out.
 func (f *filling) seen(window Span, table *timeSlice, groups int) {
 	for n := range uint32(groups) {
-		group := string(table.groups.key(n))
-		f.last[group] = window.End
-		f.changed[group] = true
+		f.note(string(table.groups.key(n)), window.End)
 	}
-	f.latest = max(f.latest, window.End)
+}
+
+// note notes that a group has rows in a window with that end.
+func (f *filling) note(group string, end watermark.Time) {
+	if last, known := f.last[group]; known && last >= end {
+		return
+	}
+	f.last[group], f.changed[group] = end, true
+	f.latest = max(f.latest, end)
 }
 
 // expire forgets all groups once event time is past the last filled window.

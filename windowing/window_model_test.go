@@ -31,11 +31,14 @@ type stream struct {
 	delay             time.Duration
 	mode              OutputMode
 	lateness          time.Duration
+	early             time.Duration
+	having            bool             // sums that 3 divides are held back
+	walls             []watermark.Time // of the batches, where early rows come out
 	batches           [][]Row
 }
 
 func (s stream) String() string {
-	return fmt.Sprintf("kind %d size %s hop %s offset %s delay %s mode %d lateness %s", s.kind, s.size, s.hop, s.offset, s.delay, s.mode, s.lateness)
+	return fmt.Sprintf("kind %d size %s hop %s offset %s delay %s mode %d lateness %s early %s having %t", s.kind, s.size, s.hop, s.offset, s.delay, s.mode, s.lateness, s.early, s.having)
 }
 
 // randomStream has event times around one instant, which may be an end of time.
@@ -83,18 +86,25 @@ func (s stream) grid(t testing.TB) (grid Assigner) {
 }
 
 func (s stream) window(t testing.TB) *Window {
+	var having func(*Result) (bool, error)
+	if s.having {
+		having = func(res *Result) (bool, error) { return res.Values[1].AsInt()%3 != 0, nil }
+	}
 	return NewWindow(WindowConfig{
 		Name: "w", Assigner: s.grid(t), GroupBy: []GroupField{{Name: "k", Expr: "this.k"}},
 		Aggregates: parseAggregates(t, "count()", "sum(this.v)", "first(this.v)", "last(this.v)"), PassLate: true,
-		Mode: s.mode, Lateness: s.lateness,
+		Mode: s.mode, Lateness: s.lateness, Early: s.early, Having: having,
 	})
 }
 
 // steps gives W before and after each batch.
 func (s stream) steps() (pairs []Instant) {
 	w := watermark.Unset
-	for _, batch := range s.batches {
+	for i, batch := range s.batches {
 		in := Instant{Late: w, Close: w}
+		if s.walls != nil {
+			in.Wall = s.walls[i]
+		}
 		for _, row := range batch {
 			in.Close = max(in.Close, row.Time.Add(-s.delay))
 		}
@@ -156,12 +166,16 @@ type model struct {
 	revision map[modelCell]int
 	final    map[modelCell]bool
 	changed  map[modelCell]bool
+	out      map[modelCell]bool // its row is out there
+	stirs    map[modelCell]bool // waits for the alarm
+	alarm    *watermark.Time
 	lines    []string
 }
 
 // oracle gives the lines of each batch, and of the end of time.
 func (s stream) oracle() (output [][]string) {
-	m := &model{s: s, rows: map[modelCell][]Row{}, revision: map[modelCell]int{}, final: map[modelCell]bool{}}
+	m := &model{s: s, rows: map[modelCell][]Row{}, revision: map[modelCell]int{}, final: map[modelCell]bool{},
+		out: map[modelCell]bool{}, stirs: map[modelCell]bool{}}
 	steps := s.steps()
 	for i, in := range steps {
 		output = append(output, m.step(in, s.batches[i]))
@@ -189,6 +203,7 @@ func (m *model) step(in Instant, rows []Row) []string {
 	switch m.s.mode {
 	case Append:
 		m.emit(func(c modelCell) bool { return m.changed[c] && c.span.End <= in.Late }, in)
+		m.early(in)
 		m.emit(func(c modelCell) bool { return !m.final[c] && c.span.End > in.Late && c.span.End <= in.Close }, in)
 	case Update:
 		m.emit(func(c modelCell) bool { return m.changed[c] }, in)
@@ -202,6 +217,33 @@ func (m *model) step(in Instant, rows []Row) []string {
 		}
 	}
 	return m.lines
+}
+
+// early emits what changed in windows that are open, when the alarm rings, which
+// the first change sets.
+func (m *model) early(in Instant) {
+	if m.s.early == 0 {
+		return
+	}
+	for c := range m.changed {
+		if c.span.End > in.Late {
+			m.stirs[c] = true
+		}
+	}
+	if m.alarm == nil && len(m.stirs) > 0 {
+		at := in.Wall.Add(m.s.early)
+		m.alarm = &at
+	}
+	for c := range m.stirs {
+		if c.span.End <= in.Close {
+			delete(m.stirs, c)
+		}
+	}
+	if m.alarm == nil || len(m.stirs) > 0 && in.Wall < *m.alarm {
+		return
+	}
+	m.emit(func(c modelCell) bool { return m.stirs[c] }, in)
+	m.stirs, m.alarm = map[modelCell]bool{}, nil
 }
 
 // passed says whether end + lateness <= w.
@@ -219,15 +261,22 @@ func (m *model) emit(due func(c modelCell) bool, in Instant) {
 	}
 	sort.Slice(cells, func(i, j int) bool { return cells[i].before(cells[j]) })
 	for _, c := range cells {
-		m.revision[c]++
-		m.final[c] = true
-		line := modelLine(c, m.rows[c])
 		timing := Early
 		if c.span.End <= in.Late {
 			timing = AfterEnd
 		} else if c.span.End <= in.Close {
 			timing = OnTime
 		}
+		m.final[c] = m.final[c] || timing != Early
+		line, keep := modelLine(c, m.rows[c]), true
+		if m.s.having && modelSum(m.rows[c])%3 == 0 {
+			line, timing, keep = modelGroup(c)+" ", Deleted, false
+			if !m.out[c] {
+				continue
+			}
+		}
+		m.out[c] = keep
+		m.revision[c]++
 		if timing != OnTime || m.revision[c] != 1 {
 			line += fmt.Sprintf(" %s %d", timing, m.revision[c])
 		}
@@ -235,10 +284,24 @@ func (m *model) emit(due func(c modelCell) bool, in Instant) {
 	}
 }
 
-func modelLine(c modelCell, rows []Row) string {
-	sum, first, last := int64(0), rows[0], rows[0]
+func modelSum(rows []Row) (sum int64) {
 	for _, row := range rows {
 		sum += row.Args[0].AsInt()
+	}
+	return sum
+}
+
+func modelGroup(c modelCell) string {
+	v, _, err := agg.DecodeKey([]byte(c.key))
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf("[%d,%d) %s", c.span.Start, c.span.End, v.AppendJSON(nil))
+}
+
+func modelLine(c modelCell, rows []Row) string {
+	first, last := rows[0], rows[0]
+	for _, row := range rows {
 		if row.Time < first.Time || row.Time == first.Time && row.Arrival < first.Arrival {
 			first = row
 		}
@@ -246,9 +309,5 @@ func modelLine(c modelCell, rows []Row) string {
 			last = row
 		}
 	}
-	v, _, err := agg.DecodeKey([]byte(c.key))
-	if err != nil {
-		panic(err)
-	}
-	return fmt.Sprintf("[%d,%d) %s %d %d %d %d", c.span.Start, c.span.End, v.AppendJSON(nil), len(rows), sum, first.Args[0].AsInt(), last.Args[0].AsInt())
+	return fmt.Sprintf("%s %d %d %d %d", modelGroup(c), len(rows), modelSum(rows), first.Args[0].AsInt(), last.Args[0].AsInt())
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,8 @@ func (c *chaos) run() (output [][]string) {
 	}
 	requireProgressOnly(c.t, c.store)
 	require.Empty(c.t, c.w.revisions.bySpan)
+	require.Zero(c.t, c.w.revisions.stirs)
+	require.False(c.t, c.w.early.set)
 	require.Zero(c.t, c.w.Windows())
 	require.Zero(c.t, c.w.Groups())
 	return output
@@ -60,7 +63,7 @@ func (c *chaos) step(in Instant, rows []Row) (text []string) {
 		once := func() ([]string, bool) {
 			out := &Output{}
 			if first && len(rows) > 0 {
-				c.w.Process(Instant{Late: in.Late, Close: in.Late}, rows, out)
+				c.w.Process(Instant{Late: in.Late, Close: in.Late, Wall: in.Wall}, rows, out)
 			}
 			done := c.w.Advance(in, limit, out)
 			return lines(out), done
@@ -114,11 +117,53 @@ func TestWindowAgainstOracle(t *testing.T) {
 			if s.mode != Complete && r.IntN(2) == 0 {
 				s.lateness = time.Duration(r.Int64N(1 + r.Int64N(300)))
 			}
+			s.having = r.IntN(3) == 0
+			if s.mode == Append && r.IntN(2) == 0 {
+				s.early = time.Duration(1 + r.Int64N(200))
+			}
+			s.walls = randomWalls(r, len(s.batches))
 			c := &chaos{t: t, r: r, s: s}
 			want, got := s.oracle(), c.run()
 			for n := range want { // a whole stream is too much to read
 				require.Equal(t, want[n], got[n], "step %d of stream %d of seed %d: %s", n, i, seed, s)
 			}
+		}
+	})
+}
+
+// randomWalls gives a wall clock for each batch.
+func randomWalls(r *rand.Rand, n int) (walls []watermark.Time) {
+	at := watermark.Time(1_700_000_000_000_000_000)
+	for range n {
+		at = at.Add(time.Duration(r.Int64N(100)))
+		walls = append(walls, at)
+	}
+	return walls
+}
+
+// TestEarlyRowsLeaveFinalsAlone: what comes out at the close is the same with and
+// without early rows, but for the number of its revision.
+func TestEarlyRowsLeaveFinalsAlone(t *testing.T) {
+	eachGrid(t, func(t *testing.T, kind gridKind) {
+		seed := newSeed(t)
+		for i := range uint64(50) {
+			r := rand.New(rand.NewPCG(seed, i))
+			s := randomStream(r, kind)
+			s.walls = randomWalls(r, len(s.batches))
+			run := func() (finals []string) {
+				for _, text := range (&chaos{t: t, r: r, s: s}).run() {
+					for _, line := range text {
+						line, _, _ = strings.Cut(line, " on_time")
+						if !strings.Contains(line, " early ") {
+							finals = append(finals, line)
+						}
+					}
+				}
+				return finals
+			}
+			want := run()
+			s.early = time.Duration(1 + r.Int64N(200))
+			require.Equal(t, want, run(), "stream %d of seed %d: %s", i, seed, s)
 		}
 	})
 }

@@ -9,16 +9,24 @@ import (
 )
 
 // revised holds the groups of one window whose revision is not a matter of
-// course, and those that have to come out at the end of the batch.
+// course, and those that have to come out.
 type revised struct {
-	span    Span
-	groups  keyTable
-	last    []int64  // by group: its last revision that came out, 0: none did
-	waits   []bool   // by group: it has to come out
-	waiting []uint32 // the groups that wait
-	dirty   []bool   // by group: it changed since the last Save
-	changed []uint32 // the dirty groups
-	saved   bool     // some group of it may be in the store
+	span     Span
+	groups   keyTable
+	rows     []revision // by group
+	waiting  []uint32   // the groups that wait
+	stirring []uint32   // the groups that stir
+	changed  []uint32   // the dirty groups
+	saved    bool       // some group of it may be in the store
+}
+
+// revision is what came out of one group of a window.
+type revision struct {
+	last  int64 // its last revision that came out, 0: none did
+	out   bool  // that was a row, not one that took the row back
+	waits bool  // it has to come out
+	stirs bool  // it has to come out when the alarm rings, see window_early.go
+	dirty bool  // it changed since the last Save
 }
 
 // revisionTable holds the windows with revisions.
@@ -28,6 +36,7 @@ type revisionTable struct {
 	waiting []*revised // those with groups that wait
 	dirty   []*revised // those with dirty groups, and some that were dropped since
 	dropped []Span     // those whose records are to be deleted
+	stirs   int        // groups that stir, over all windows
 }
 
 func newRevisionTable() revisionTable { return revisionTable{bySpan: map[Span]*revised{}} }
@@ -50,32 +59,30 @@ func compareRevised(r *revised, span Span) int { return r.span.Compare(span) }
 func (r *revised) place(key []byte) (number uint32, added bool) {
 	number, added = r.groups.place(key)
 	if added {
-		r.last = append(r.last, 0)
-		r.waits = append(r.waits, false)
-		r.dirty = append(r.dirty, false)
+		r.rows = append(r.rows, revision{})
 	}
 	return number, added
 }
 
 // wait notes that a group has to come out.
 func (t *revisionTable) wait(r *revised, number uint32) {
-	if r.waits[number] {
+	if r.rows[number].waits {
 		return
 	}
 	if len(r.waiting) == 0 {
 		t.waiting = append(t.waiting, r)
 	}
-	r.waits[number] = true
+	r.rows[number].waits = true
 	r.waiting = append(r.waiting, number)
 	t.touch(r, number)
 }
 
 // touch notes that a group has to be saved.
 func (t *revisionTable) touch(r *revised, number uint32) {
-	if r.dirty[number] {
+	if r.rows[number].dirty {
 		return
 	}
-	r.dirty[number] = true
+	r.rows[number].dirty = true
 	if len(r.changed) == 0 {
 		t.dirty = append(t.dirty, r)
 	}
@@ -89,6 +96,7 @@ func (t *revisionTable) drop(gone Span) {
 		r := t.ordered[n]
 		delete(t.bySpan, r.span)
 		r.changed = nil
+		t.stirs -= len(r.stirring)
 		if r.saved {
 			t.dropped = append(t.dropped, r.span)
 		}
@@ -98,25 +106,29 @@ func (t *revisionTable) drop(gone Span) {
 
 // revise notes which groups have to come out because of the rows of one Process:
 // in all windows that are not gone, or, in append mode, in those that are final
-// but allow lateness.
-func (w *Window) revise(gone Span) {
+// but allow lateness, and later those that are not final where there are early rows.
+func (w *Window) revise(in Instant, gone Span) {
 	if len(w.state.active) == 0 {
 		return
 	}
 	for _, s := range w.state.active {
-		for after := gone; ; {
-			window, ok := w.config.Assigner.Next(s.span, after)
-			if !ok || w.config.Mode == Append && window.End > w.reached {
+		open := gone // behind it are windows that are not final
+		for {
+			window, ok := w.config.Assigner.Next(s.span, open)
+			if !ok || w.config.Mode == Append && window.Compare(w.emitted) > 0 {
 				break
 			}
-			after = window
+			open = window
 			w.reviseWindow(window, s)
+		}
+		if w.config.Early > 0 {
+			w.stir(in, s, open)
 		}
 	}
 	w.state.settle()
 	if w.config.Mode == Complete {
 		for _, r := range w.revisions.ordered {
-			for number := range r.waits {
+			for number := range r.rows {
 				w.revisions.wait(r, uint32(number))
 			}
 		}
@@ -126,13 +138,18 @@ func (w *Window) revise(gone Span) {
 // reviseWindow lets the groups that changed in a slice wait in one of its windows.
 func (w *Window) reviseWindow(window Span, s *timeSlice) {
 	r := w.revisions.open(window)
+	final := w.config.Mode == Append
+	filled := w.config.Fill != NoFill && window.Compare(w.emitted) <= 0
 	for _, number := range s.fresh.groups {
 		key := s.groups.key(number)
 		n, added := r.place(key)
-		if added && w.config.Mode == Append && w.existed(window, key) {
-			r.last[n] = 1 // it came out when the window became final
+		if added && final && w.existed(window, key) { // it came out when the window became final
+			r.rows[n].last, r.rows[n].out = 1, true
 		}
 		w.revisions.wait(r, n)
+		if filled {
+			w.filling.note(string(key), window.End)
+		}
 	}
 }
 
@@ -159,13 +176,12 @@ func (w *Window) emitRevisions(in Instant, limit int, out *Output) int {
 		slices.SortFunc(r.waiting, func(a, b uint32) int { return bytes.Compare(r.groups.key(a), r.groups.key(b)) })
 		n := min(limit, len(r.waiting))
 		parts := w.pieces(r.span)
-		w.results(r.span, w.timing(in, r.span), n, out, func(i int) source {
+		w.results(r.span, w.timing(in, r.span), r, n, out, func(i int) source {
 			number := r.waiting[i]
-			r.last[number]++
-			r.waits[number] = false
+			r.rows[number].waits = false
 			t.touch(r, number)
 			key := r.groups.key(number)
-			return source{key: key, accumulators: w.groupOf(parts, key), revision: r.last[number]}
+			return source{key: key, accumulators: w.groupOf(parts, key), entry: int(number)}
 		})
 		limit -= n
 		if r.waiting = slices.Delete(r.waiting, 0, n); len(r.waiting) == 0 {
@@ -176,9 +192,11 @@ func (w *Window) emitRevisions(in Instant, limit int, out *Output) int {
 }
 
 // timing says when a revision comes out: before the window's end, with the step
-// that reaches it, or later.
+// that reaches it, or later. In append mode the row at the end is no revision.
 func (w *Window) timing(in Instant, window Span) Timing {
 	switch {
+	case w.config.Mode == Append && window.Compare(w.emitted) > 0:
+		return Early
 	case w.config.Mode == Append || window.End <= in.Late:
 		return AfterEnd
 	case window.End <= in.Close:

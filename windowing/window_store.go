@@ -14,7 +14,8 @@ import (
 //	p                          progress: the close that was reached, the last window
 //	                           that was handed out, and the cursor
 //	g <end> <start> <group>    a group of a slice: its accumulators, in the order of their names
-//	r <end> <start> <group>    a group of a window: its last revision, and whether the next is due
+//	r <end> <start> <group>    a group of a window: its last revision, and what is due
+//	e                          when early rows come out by the wall clock
 //	f <group>                  a group that windows are filled with: the end of its last window with rows
 //
 // Instants are order-preserving, the group is canonical and ends the key: what a
@@ -24,6 +25,7 @@ const (
 	progressTable = 'p'
 	groupTable    = 'g'
 	revisionTag   = 'r'
+	alarmTable    = 'e'
 	fillTable     = 'f'
 	windowVersion = 1
 	// Version 1 of the progress did not name the last window: what was handed out
@@ -42,6 +44,7 @@ func (w *Window) Save(out kv.Writer) {
 	clear(w.state.dirty)
 	w.state.dirty = w.state.dirty[:0]
 	w.saveRevisions(out)
+	w.saveAlarm(out)
 	w.saveFilling(out)
 	if w.progress {
 		out.Put([]byte{progressTable}, w.framed(progressVersion, w.appendProgress(w.payload[:0])))
@@ -119,6 +122,9 @@ func (w *Window) Load(r kv.Reader) error {
 		return err
 	}
 	if err := scanTable(r, revisionTag, w.loadRevision); err != nil {
+		return err
+	}
+	if err := scanTable(r, alarmTable, w.loadAlarm); err != nil {
 		return err
 	}
 	return scanTable(r, fillTable, w.loadFilling)
