@@ -19,6 +19,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/processors"
+	_ "github.com/connect-windowed/connect-windowed/processors/sql"
 )
 
 // Stamped by the Makefile with -ldflags "-X main.version=... -X main.date=...".
