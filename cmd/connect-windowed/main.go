@@ -19,6 +19,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/processors"
+	_ "github.com/connect-windowed/connect-windowed/processors/kafka"
 	_ "github.com/connect-windowed/connect-windowed/processors/sql"
 )
 

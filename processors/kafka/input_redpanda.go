@@ -1,0 +1,34 @@
+package kafka
+
+import (
+	"github.com/redpanda-data/benthos/v4/public/service"
+)
+
+// nameRedpanda is the name of the input and of the output.
+const nameRedpanda = "redpanda"
+
+func inputSpec() *service.ConfigSpec {
+	return service.NewConfigSpec().Beta().Categories("Services").
+		Summary("Consumes topics of Kafka or Redpanda.").
+		Description(`The messages of a partition come in order: a batch holds messages of one partition, and the next batch of that partition comes when the one before is acknowledged. Offsets are committed as far as every message before is acknowledged, every ` + "`commit_period`" + `, when a partition moves to another member of the group, and at a stop.
+
+Each message carries the metadata kafka_key, kafka_topic, kafka_partition, kafka_offset, kafka_lag, kafka_timestamp_ms, kafka_timestamp_unix, kafka_tombstone_message, and its headers. A header of such a name does not replace it.
+
+` + "`kafka_lag`" + ` is how many messages the partition held behind this one when it was fetched. The metric ` + "`redpanda_lag`" + ` is how many it holds behind the last that is acknowledged.
+
+This is the input of the same name of Redpanda Connect with the same fields, apart from those that lint refuses.`).
+		Fields(connectionFields()...).
+		Fields(consumerFields()...)
+}
+
+func init() {
+	spec := inputSpec()
+	lintBy("input", spec, func(conf *service.ParsedConfig) error { _, err := parseConsumer(conf); return err })
+	must(service.RegisterBatchInput(nameRedpanda, spec, func(conf *service.ParsedConfig, res *service.Resources) (service.BatchInput, error) {
+		c, err := parseConsumer(conf)
+		if err != nil {
+			return nil, err
+		}
+		return newReader(c, res), nil
+	}))
+}

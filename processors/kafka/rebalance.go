@@ -1,0 +1,78 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// drainWait bounds how long a rebalance waits for what is in flight.
+const drainWait = 10 * time.Second
+
+// assigned makes lanes for partitions. The client calls it between two polls.
+func (s *session) assigned(_ context.Context, _ *kgo.Client, of map[string][]int32) {
+	for topic, partitions := range of {
+		for _, p := range partitions {
+			s.shelf.open(topic, p)
+		}
+	}
+	s.tell("%s %s: this member takes over %s", of)
+}
+
+// revoked gives partitions up in good order: nothing more is handed out, what is in
+// flight may end, what is acknowledged is committed.
+func (s *session) revoked(ctx context.Context, client *kgo.Client, of map[string][]int32) {
+	s.shelf.freeze(of)
+	if !s.closing() {
+		wait, cancel := context.WithTimeout(ctx, min(drainWait, s.rebalance/3))
+		_ = s.shelf.drain(wait, of)
+		cancel()
+	}
+	s.commit(ctx, client)
+	s.gone(of, "gives up")
+}
+
+// lost drops partitions that another member has already.
+func (s *session) lost(_ context.Context, _ *kgo.Client, of map[string][]int32) {
+	s.gone(of, "has lost")
+}
+
+func (s *session) gone(of map[string][]int32, how string) {
+	if n := s.shelf.drop(of); n > 0 && !s.closing() {
+		s.log.Warnf("%s %s: %d batches of partitions that move were not acknowledged: their messages are delivered again elsewhere", fieldGroup, s.group, n)
+	}
+	s.tell("%s %s: this member "+how+" %s", of)
+}
+
+// tell logs partitions that come or go.
+func (s *session) tell(format string, of map[string][]int32) {
+	if names := partitionNames(of); names != "" {
+		s.log.Infof(format, fieldGroup, s.group, names)
+	}
+}
+
+// partitionNames writes partitions as "orders/0, orders/1".
+func partitionNames(of map[string][]int32) string {
+	var names []string
+	for _, topic := range slices.Sorted(maps.Keys(of)) {
+		for _, p := range slices.Sorted(slices.Values(of[topic])) {
+			names = append(names, fmt.Sprintf("%s/%d", topic, p))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// closing reports that the input is being closed.
+func (s *session) closing() bool {
+	select {
+	case <-s.ending:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,112 @@
+package kafka
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// watch says now and then which topics are missing, and updates the lag.
+func (s *session) watch() {
+	admin := kadm.NewClient(s.client)
+	s.missing()
+	tick := time.NewTicker(s.lag)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.running.Done():
+			return
+		case <-s.faulted:
+			return
+		case <-tick.C:
+			s.missing()
+			s.measure(admin)
+		}
+	}
+}
+
+// topicNames gives the topics that the configuration names.
+func (c *consumer) topicNames() []string {
+	names := append([]string(nil), c.list.topics...)
+	for topic := range c.list.partitions {
+		names = append(names, topic)
+	}
+	return names
+}
+
+// missing says which topics do not exist or cannot be seen. The client waits for
+// them without a word.
+func (s *session) missing() {
+	names := s.topicNames()
+	if len(names) == 0 {
+		return
+	}
+	req := kmsg.NewPtrMetadataRequest()
+	for _, name := range names {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, t)
+	}
+	ctx, cancel := context.WithTimeout(s.running, s.lag+time.Second)
+	defer cancel()
+	resp, err := req.RequestWith(ctx, s.client)
+	if err != nil {
+		return // the hook has said it
+	}
+	for _, t := range resp.Topics {
+		err := kerr.ErrorForCode(t.ErrorCode)
+		if err == nil || t.Topic == nil || kerr.IsRetriable(err) && err != kerr.UnknownTopicOrPartition {
+			continue
+		}
+		s.nag.about(fieldTopics+": "+*t.Topic, explain(err))
+	}
+}
+
+// measure updates the lag: what the partitions hold behind the position that is
+// acknowledged.
+func (s *session) measure(admin *kadm.Client) {
+	positions := s.shelf.positions()
+	if len(positions) == 0 {
+		return
+	}
+	topics := make([]string, 0, len(positions))
+	for topic := range positions {
+		topics = append(topics, topic)
+	}
+	ctx, cancel := context.WithTimeout(s.running, s.lag+time.Second)
+	defer cancel()
+	ends, err := admin.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return
+	}
+	committed := s.client.CommittedOffsets()
+	for topic, of := range positions {
+		for partition, at := range of {
+			end, ok := ends.Lookup(topic, partition)
+			if before, known := committed[topic][partition]; at < 0 && known {
+				at = before.Offset
+			}
+			if ok && end.Err == nil && at >= 0 {
+				s.lags.Set(max(end.Offset-at, 0), topic, strconv.Itoa(int(partition)))
+			}
+		}
+	}
+}
+
+// positions gives the position of each partition, -1 where nothing is known.
+func (s *shelf) positions() map[string]map[int32]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[string]map[int32]int64{}
+	s.each(nil, func(l *lane) {
+		if found[l.topic] == nil {
+			found[l.topic] = map[int32]int64{}
+		}
+		found[l.topic][l.partition] = l.position()
+	})
+	return found
+}
