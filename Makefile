@@ -10,13 +10,16 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Packages with goroutines of their own.
 RACE_PKGS ?= ./cmd/... ./processors/... ./statecache/... ./windowing/host/... ./tests/ ./tests/drive/...
 
+# Packages with tests behind the tag servers.
+SERVER_PKGS ?= ./tests/kafka/... ./tests/postgres/... ./tests/examples/
+
 FUZZTIME     ?= 10s
 SOAKTIME     ?= 5m
 SOAK_RUNS    ?= 20
 BENCHTIME    ?= 1s
 TEST_TIMEOUT ?= 20m
 
-.PHONY: all build run test test-race bench bench-micro bench-whole lint fuzz soak examples docs clean
+.PHONY: all build run test test-race test-servers bench bench-micro bench-whole lint fuzz soak examples docs clean
 
 all: build test lint
 
@@ -33,6 +36,9 @@ test: ## all tests
 test-race: ## the packages that have goroutines, under the race detector
 	go test -race -timeout $(TEST_TIMEOUT) $(RACE_PKGS)
 
+test-servers: ## the tests that need a Kafka broker or PostgreSQL, which they start
+	go test -count=1 -tags servers -p 1 -timeout $(TEST_TIMEOUT) $(SERVER_PKGS)
+
 examples: ## lint, test and run every example, compare what it prints
 	go test -count=1 -v -timeout $(TEST_TIMEOUT) ./tests/examples/
 
@@ -40,7 +46,9 @@ lint: ## formatting, go vet, staticcheck
 	@unformatted="$$(gofmt -l .)"; \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
+	go vet -tags servers $(SERVER_PKGS)
 	go run $(STATICCHECK) ./...
+	go run $(STATICCHECK) -tags servers $(SERVER_PKGS)
 
 docs: ## the pages of docs/reference, from the specs
 	go run ./tests/reference docs/reference
