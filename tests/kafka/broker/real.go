@@ -28,7 +28,8 @@ func script() string {
 }
 
 // StartReal starts a broker with its data in a folder; lines of conf are added to
-// its properties. The jars are shared by all brokers of this user.
+// its properties, with $PORT and $CONTROLLER_PORT for its ports. The jars are shared
+// by all brokers of this user.
 func StartReal(dir string, conf ...string) (*Real, error) {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -36,8 +37,9 @@ func StartReal(dir string, conf ...string) (*Real, error) {
 	}
 	r := &Real{dir: dir, port: ports[0]}
 	conf = append([]string{"group.min.session.timeout.ms=100"}, conf...)
-	r.env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+strconv.Itoa(ports[0]),
-		"KAFKA_CONTROLLER_PORT="+strconv.Itoa(ports[1]), "KAFKA_CONF="+strings.Join(conf, "\n"))
+	r.env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+strconv.Itoa(ports[0]), "KAFKA_CONTROLLER_PORT="+strconv.Itoa(ports[1]))
+	ours := strings.NewReplacer("$PORT", strconv.Itoa(ports[0]), "$CONTROLLER_PORT", strconv.Itoa(ports[1]))
+	r.env = append(r.env, "KAFKA_CONF="+ours.Replace(strings.Join(conf, "\n")))
 	if os.Getenv("KAFKA_JARS") == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {

@@ -1,0 +1,97 @@
+package kafka
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// The broker goes away and comes back, in an orderly way and killed, while the
+// pipeline reads from it and writes to it.
+func TestBrokerStopsUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, openOwn(t), stream(seed(t), 3000), 170)
+	s.input = ", auto_replay_nacks: false"
+	wait := s.feed(t, 10*time.Millisecond)
+	p := s.run(t)
+	for round, end := range []func() error{s.Stop, s.Kill} {
+		before := len(s.out.records)
+		for deadline := time.Now().Add(patience); len(s.out.records) < before+20; {
+			require.True(t, time.Now().Before(deadline), "no rows in round %d\n%s", round, p.tail())
+			s.out.poll(t.Context(), 100*time.Millisecond)
+		}
+		require.NoError(t, end())
+		time.Sleep(time.Second) // so long is it away
+		require.True(t, p.running(), "%s", p.tail())
+		require.NoError(t, s.Start())
+	}
+	wait()
+	s.finish(t, p)
+}
+
+// An output topic that refuses some rows gets the others, and those as well once
+// it takes them.
+func TestOutputTopicRefuses(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, open(t), stream(seed(t), 1000), 170)
+	s.set(t, s.rows, "max.message.bytes", "800")
+	s.fill(t)
+	p := s.run(t)
+	p.says(s.rows, "MESSAGE_TOO_LARGE")
+	for deadline := time.Now().Add(patience); s.out.keys() < len(s.expected)/4; {
+		require.True(t, time.Now().Before(deadline), "%d of %d rows came out\n%s", s.out.keys(), len(s.expected), p.tail())
+		s.out.poll(t.Context(), 100*time.Millisecond)
+	}
+	require.Less(t, s.out.keys(), len(s.expected), "nothing was refused")
+	require.True(t, p.running())
+	s.set(t, s.rows, "max.message.bytes", "")
+	s.finish(t, p)
+}
+
+// A topic that was created again has the same positions and other payloads: the
+// process says so and ends, until somebody acts.
+func TestTopicCreatedAgain(t *testing.T) {
+	t.Parallel()
+	s := newScenario(t, open(t), stream(seed(t), 300), 170)
+	s.fill(t)
+	s.finish(t, s.run(t))
+	rows := len(s.out.records)
+
+	_, err := s.admin.DeleteTopics(t.Context(), s.orders)
+	require.NoError(t, err)
+	s.create(t, s.orders, 4, nil)
+	other := *s
+	other.shape.Payload = 1
+	other.fill(t)
+	for range 2 { // again and again
+		p := s.run(t)
+		require.Equal(t, 1, p.wait(), "exit status\n%s", p.tail())
+		line := p.says("another payload was applied")
+		for _, word := range []string{s.orders, "created again", "new name", "delete the state file", "put the old source back"} {
+			require.Contains(t, line, word)
+		}
+		require.Zero(t, s.committed(t, s.group, s.orders), "acknowledged after the fault")
+	}
+	ends, err := s.admin.ListEndOffsets(t.Context(), s.rows)
+	require.NoError(t, err)
+	var total int64
+	ends.Each(func(o kadm.ListedOffset) { total += o.Offset })
+	require.EqualValues(t, rows, total, "rows of the other topic came out")
+}
+
+// A topic with a partition that nobody writes to.
+func TestSilentPartition(t *testing.T) {
+	t.Parallel()
+	shape := stream(seed(t), 1500)
+	shape.Partitions = 3
+	s := newScenario(t, open(t), shape, 170)
+	s.orders = name(t, "silent")
+	s.create(t, s.orders, 4, nil)
+	s.mark = `, partitions: 4, idle_timeout: 2s`
+	wait := s.feed(t, 10*time.Millisecond)
+	p := s.run(t)
+	wait()
+	s.finish(t, p)
+}
