@@ -28,7 +28,8 @@ func newPostgres(dsn string) (engine, error) {
 	}
 	conf, err := pgx.ParseConfig(encrypted(dsn))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: PostgreSQL wants postgres://user:password@host:5432/database?sslmode=disable", fieldDSN, err)
+		// The reason would show the text, with its password.
+		return nil, fmt.Errorf("%s: is not understood: PostgreSQL wants postgres://user:password@host:5432/database?sslmode=disable, or host=... user=... dbname=...", fieldDSN)
 	}
 	return &postgresEngine{conf: conf}, nil
 }
@@ -80,7 +81,7 @@ func (r *postgresRun) transaction(ctx context.Context, calls []call, each bool) 
 		return nil, err
 	}
 	if r.tx, err = r.conn.Begin(ctx); err != nil {
-		return nil, r.lost(err)
+		return nil, r.lost(r.explain(err, nil))
 	}
 	defer func() {
 		if err != nil || len(refused) > 0 {
@@ -138,7 +139,7 @@ func (r *postgresRun) together(ctx context.Context, calls []call) ([]refusal, er
 			return r.refused(&calls[i], err)
 		}
 	}
-	return nil, r.lost(results.Close())
+	return nil, r.closed(results)
 }
 
 // oneByOne has a savepoint for each message, and goes on after a refusal.
@@ -151,7 +152,7 @@ func (r *postgresRun) oneByOne(ctx context.Context, calls []call) (all []refusal
 		if len(refused) > 0 {
 			all = append(all, refused...)
 			if _, err := r.tx.Exec(ctx, "ROLLBACK TO SAVEPOINT message"); err != nil {
-				return nil, r.lost(err)
+				return nil, r.lost(r.explain(err, nil))
 			}
 		}
 	}
@@ -180,7 +181,7 @@ func (r *postgresRun) message(ctx context.Context, calls []call) ([]refusal, err
 			return r.refused(&calls[min(max(i-1, 0), len(calls)-1)], err)
 		}
 	}
-	return invalid, r.lost(results.Close())
+	return invalid, r.closed(results)
 }
 
 // refused sorts the error of a call into that of its message and that of all.
@@ -194,6 +195,14 @@ func (r *postgresRun) refused(c *call, err error) ([]refusal, error) {
 		return []refusal{{c.row, err}}, nil
 	}
 	return nil, r.lost(err)
+}
+
+// closed ends what was sent together.
+func (r *postgresRun) closed(results pgx.BatchResults) error {
+	if err := results.Close(); err != nil {
+		return r.lost(r.explain(err, nil))
+	}
+	return nil
 }
 
 // lost marks an error after which the connection is gone, whatever it says.

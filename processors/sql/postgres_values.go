@@ -26,16 +26,19 @@ func (r *postgresRun) values(c *call) ([]any, error) {
 			oid = oids[i]
 		}
 		var err error
-		if args[i], err = r.value(oid, v); err != nil {
+		if args[i], err = (postgresTypes{r.conn.TypeMap()}).value(oid, v); err != nil {
 			return nil, explained(ofItsRow(err), []string{c.stmt.fields, c.argument(i)}, "")
 		}
 	}
 	return args, nil
 }
 
+// postgresTypes are the types that a connection knows.
+type postgresTypes struct{ *pgtype.Map }
+
 // value is one argument: nil, string, or []byte for a bytea. An oid of 0 is an
 // unknown type.
-func (r *postgresRun) value(oid uint32, v any) (any, error) {
+func (t postgresTypes) value(oid uint32, v any) (any, error) {
 	v, err := plain(v)
 	if err != nil {
 		return nil, err
@@ -60,9 +63,9 @@ func (r *postgresRun) value(oid uint32, v any) (any, error) {
 	case map[string]any:
 		return asJSON(v)
 	case []any:
-		if t, ok := r.conn.TypeMap().TypeForOID(oid); ok {
-			if array, ok := t.Codec.(*pgtype.ArrayCodec); ok {
-				return r.array(array.ElementType.OID, v)
+		if known, ok := t.TypeForOID(oid); ok {
+			if array, ok := known.Codec.(*pgtype.ArrayCodec); ok {
+				return t.array(array.ElementType.OID, v)
 			}
 		}
 		return asJSON(v)
@@ -73,7 +76,7 @@ func (r *postgresRun) value(oid uint32, v any) (any, error) {
 var integers = map[uint32]bool{pgtype.Int2OID: true, pgtype.Int4OID: true, pgtype.Int8OID: true, pgtype.OIDOID: true}
 
 // array is the text of an array: https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
-func (r *postgresRun) array(element uint32, values []any) (string, error) {
+func (t postgresTypes) array(element uint32, values []any) (string, error) {
 	var text strings.Builder
 	text.WriteByte('{')
 	for i, v := range values {
@@ -81,14 +84,14 @@ func (r *postgresRun) array(element uint32, values []any) (string, error) {
 			text.WriteByte(',')
 		}
 		if inner, ok := v.([]any); ok && element != pgtype.JSONOID && element != pgtype.JSONBOID {
-			part, err := r.array(element, inner)
+			part, err := t.array(element, inner)
 			if err != nil {
 				return "", err
 			}
 			text.WriteString(part)
 			continue
 		}
-		sent, err := r.value(element, v)
+		sent, err := t.value(element, v)
 		if err != nil {
 			return "", err
 		}

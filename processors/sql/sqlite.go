@@ -30,12 +30,12 @@ func newSqlite(dsn string) (engine, error) {
 	name, query, _ := strings.Cut(dsn, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: what follows the question mark is not a list of parameters: %w", fieldDSN, dsn, err)
+		return nil, fmt.Errorf("%s: what follows the question mark is not a list of parameters: %w", fieldDSN, err)
 	}
-	if strings.Contains(name, "://") {
-		return nil, fmt.Errorf("%s %q: is not a file: SQLite wants file:./folder/file.db", fieldDSN, dsn)
+	if scheme, _, ok := strings.Cut(name, "://"); ok && scheme != "file" {
+		return nil, fmt.Errorf("%s: %s:// is not a file: SQLite wants file:./folder/file.db", fieldDSN, scheme)
 	}
-	e := &sqliteEngine{path: strings.TrimPrefix(name, "file:")}
+	e := &sqliteEngine{path: strings.TrimPrefix(strings.TrimPrefix(name, "file://"), "file:")}
 	if e.path == ":memory:" || e.path == "" || values.Get("mode") == "memory" {
 		e.path = ""
 	}

@@ -141,7 +141,7 @@ func (w *writer) WriteBatch(ctx context.Context, batch service.MessageBatch) err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case w.engine.judge(err) == ofConnection:
-		w.log.Warnf("The connection failed, the batch is written again: %v", w.engine.explain(err, nil))
+		w.log.Warnf("The connection failed, the batch is written again: %v", err)
 		w.mu.Lock()
 		w.lost = true
 		w.mu.Unlock()
@@ -175,7 +175,7 @@ func (w *writer) settle(ctx context.Context, db *sql.DB, calls []call) (refused 
 func (w *writer) attempt(ctx context.Context, db *sql.DB, calls []call, each bool) ([]refusal, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return nil, w.engine.explain(err, nil)
 	}
 	defer conn.Close()
 	return w.engine.write(ctx, conn, calls, each)
