@@ -119,6 +119,7 @@ type built struct {
 	operators []*operator
 	foreign   *foreign
 	lag       time.Duration
+	memory    int64 // bytes of state in memory, 0: no limit
 }
 
 // close releases the processors between the operators.
@@ -130,8 +131,9 @@ func (b *built) close(ctx context.Context) {
 	}
 }
 
-// buildChain makes the chain of a host from its processors list.
-func buildChain(conf *service.ParsedConfig, res *service.Resources) (*built, error) {
+// buildChain makes the chain of a host from its processors list, with a bound on the
+// bytes of its state in memory, 0: none.
+func buildChain(conf *service.ParsedConfig, res *service.Resources, memory int64) (*built, error) {
 	raw, err := conf.FieldAny(fieldProcessors)
 	if err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func buildChain(conf *service.ParsedConfig, res *service.Resources) (*built, err
 	if len(list) == 0 {
 		return nil, errNoProcessors
 	}
-	b := &built{foreign: &foreign{}}
+	b := &built{foreign: &foreign{}, memory: memory}
 	var stages []windowing.Stage
 	for i := range list {
 		st, err := b.element(conf, res, i, list[i])
@@ -216,6 +218,8 @@ func (b *built) admit(op *operator) error {
 		return fmt.Errorf("%s %q: state belongs to the host here: set it there and remove it from the operator", op.kind, op.name)
 	case op.position.explicit:
 		return fmt.Errorf("%s %q: position belongs to the host here: set it there and remove it from the operator", op.kind, op.name)
+	case op.memory > 0:
+		return fmt.Errorf("%s %q: %s belongs to the host here: set it there and remove it from the operator", op.kind, op.name, fieldMemoryBudget)
 	case op.retimed && !b.timed():
 		return fmt.Errorf("%s %q: event_time is missing: only a second watermark in a chain takes the time that the row carries", op.kind, op.name)
 	}
@@ -266,7 +270,7 @@ func (b *built) link(stages []windowing.Stage) error {
 			leading = stages[i].Operator == nil
 		}
 	}
-	cfg := windowing.Config{Stages: stages, Lead: len(lead), Start: instant(), Limit: failpoint.Part()}
+	cfg := windowing.Config{Stages: stages, Lead: len(lead), Start: instant(), Limit: failpoint.Part(), Memory: b.memory}
 	if len(lead) > 0 {
 		p, err := newProgram(lead...)
 		if err != nil {

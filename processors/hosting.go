@@ -3,6 +3,7 @@ package processors
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -35,6 +36,7 @@ func hostFields() []*service.ConfigField {
 		stateField("State in memory does not survive a restart."),
 		positionField(),
 		durationField(fieldHorizon, "How long a gap in the positions of a partition stays open for rows that come late from the source.").Default("10m").Advanced(),
+		memoryBudgetField(),
 		service.NewProcessorListField(fieldProcessors).
 			Description("The chain: a `watermark`, then operators, directly in this list. Other processors may stand between them."),
 	}
@@ -45,6 +47,7 @@ type hostConfig struct {
 	name, state string
 	position    positionConfig
 	horizon     time.Duration
+	memory      int64 // bytes of state in memory, 0: no limit
 }
 
 // parseHost reads the fields of both hosts, apart from the list.
@@ -67,7 +70,10 @@ func parseHost(conf *service.ParsedConfig) (c hostConfig, err error) {
 	if c.position.mode == host.Ordinal && !conf.Contains(fieldOnEnd) { // only the input has that field
 		return c, errOrdinal
 	}
-	c.horizon, err = parseDuration(conf, 10*time.Minute, fieldHorizon)
+	if c.horizon, err = parseDuration(conf, 10*time.Minute, fieldHorizon); err != nil {
+		return c, err
+	}
+	c.memory, err = parseMemoryBudget(conf, c.state)
 	return c, err
 }
 
@@ -79,7 +85,8 @@ func open(conf *service.ParsedConfig, res *service.Resources, cfg host.Config) (
 	}
 	h := &hosted{log: res.Logger(), position: c.position}
 	cfg.Horizon = c.horizon
-	if h.built, err = buildChain(conf, res); err != nil {
+	cfg.Memory = c.memory
+	if h.built, err = buildChain(conf, res, c.memory); err != nil {
 		return nil, err
 	}
 	if err = h.start(res, c.state, c.name, cfg); err != nil {
@@ -113,6 +120,11 @@ func (h *hosted) start(res *service.Resources, state, name string, cfg host.Conf
 	cfg.Clock, cfg.Log, cfg.Meter, cfg.OnFault = clock(), res.Logger(), newMeter(res.Metrics()), reportFault
 	if h.state != nil {
 		cfg.Store, cfg.StateSize = h.state.space, h.state.size
+		if cfg.Memory > 0 {
+			h.state.space.Bound(int(min(cfg.Memory, math.MaxInt) / logShare))
+			pending := max(cfg.Memory/pendingShare, leastPending)
+			cfg.Limits.CommitBytes, cfg.Limits.MailboxBytes = pending, pending
+		}
 	}
 	if h.Host, err = host.Open(cfg); err != nil {
 		h.state.release()

@@ -23,6 +23,7 @@ type operator struct {
 	compile  compiler
 	bind     func(p *program) windowing.Binding
 	state    string // of its own, "" where the user set none
+	memory   int64  // bytes of state in memory, 0: no limit
 	position positionConfig
 	sources  []string      // of a watermark
 	delay    time.Duration // of a watermark: the largest of its sources
@@ -50,6 +51,7 @@ func commonFields() []*service.ConfigField {
 		service.NewStringField(fieldName).Description("The identity of the operator's state, part of every row key. Unique in its chain. The operator's kind by default.").Optional().Advanced(),
 		stateField("For an operator that stands on its own; inside of a host the host has it.").Optional().Advanced(),
 		positionField().Advanced(),
+		memoryBudgetField(),
 	}
 }
 
@@ -76,6 +78,9 @@ func parseCommon(conf *service.ParsedConfig, kind string) (op *operator, err err
 		if op.state == "" {
 			return nil, fmt.Errorf("%s: %w", kind, errNoState)
 		}
+	}
+	if op.memory, err = parseMemoryBudget(conf, op.state); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", kind, op.name, err)
 	}
 	if op.position, err = parsePosition(conf); err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)

@@ -44,13 +44,13 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
 	stages[len(stages)-1].Binding = op.bind(p)
-	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant(), Limit: failpoint.Part(), Behind: op.stage.Watermark != nil && op.position.mode != host.None})
+	chain, err := windowing.NewChain(windowing.Config{Stages: stages, Lead: len(lead), Prepare: p.extract, Start: instant(), Limit: failpoint.Part(), Behind: op.stage.Watermark != nil && op.position.mode != host.None, Memory: op.memory})
 	if err != nil {
 		return nil, err
 	}
 	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle}
 	r := newRelays(op)
-	cfg := host.Config{Edge: edge{pairs: true, texts: &markTexts{}}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass}
+	cfg := host.Config{Edge: edge{pairs: true, texts: &markTexts{}}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass, Memory: op.memory}
 	if err := h.start(res, op.state, op.name, cfg); err != nil {
 		return nil, err
 	}

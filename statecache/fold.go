@@ -55,7 +55,9 @@ func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
 	base.FillPercent = basePercent
 	f := folder{base: base, table: &n.frozen.table, pos: n.pos, budget: n.budget(size, s.generation)}
 	if s.tight {
-		f.pages += int64(size / s.db.Info().PageSize * (1 + n.active.bytes/s.generation))
+		press := 1 + n.active.bytes/s.generation
+		f.pages += int64(press * 2 * size / s.db.Info().PageSize)
+		f.deletes += press * size / putBytes
 	}
 	f.pages += f.touched()
 	done, err := f.run()

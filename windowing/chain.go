@@ -12,9 +12,10 @@ type Signal uint8
 
 // The reasons for which Run returns.
 const (
-	Done Signal = iota // the step is over
-	More               // a bounded part of a close is out: commit, then call Run again
-	Call               // a foreign stage has to process Pending, then Resume
+	Done   Signal = iota // the step is over
+	More                 // a bounded part of a close is out: commit, then call Run again
+	Call                 // a foreign stage has to process Pending, then Resume
+	Broken               // state could not be read back, see Err: the chain is of no more use
 )
 
 // Sentinels of the construction of a chain.
@@ -63,6 +64,7 @@ type Chain struct {
 	heard   watermark.Time
 
 	unfinished []unfinished // by stage, nil before a part was observed
+	err        error        // with Broken
 }
 
 // Config is what a chain is made of.
@@ -78,6 +80,9 @@ type Config struct {
 	// save for themselves must not remember, after a crash, a batch that they may
 	// have missed: sent again, its older rows would be late by its newer ones.
 	Behind bool
+	// Memory is about how many bytes of state may stay in memory, 0: all of it. The
+	// operators that can do with less than all of their state share it equally.
+	Memory int64
 }
 
 // NewChain checks the stages and makes a chain with empty state.
@@ -208,11 +213,16 @@ func (c *Chain) Run() Signal {
 		case st.Relay:
 			c.relay(st)
 		default:
-			c.operate(st)
+			if c.operate(st); c.err != nil {
+				return Broken
+			}
 		}
 		c.at++
 	}
 }
+
+// Err is why Run said Broken.
+func (c *Chain) Err() error { return c.err }
 
 // Pending gives the foreign stage to be called and the rows for it.
 func (c *Chain) Pending() (stage int, rows []Row) { return c.at, c.rows }
@@ -310,12 +320,16 @@ func (c *Chain) operate(st *Stage) {
 	if len(c.rows) > 0 {
 		st.Operator.Process(Instant{Late: late, Close: late, Wall: c.clock.Wall}, c.rows, &c.out)
 	}
-	if c.at == c.front {
+	if c.at == c.front && c.out.err == nil {
 		in := Instant{Late: late, Close: c.close, Wall: c.clock.Wall}
 		if st.Operator.Advance(in, c.config.Limit, &c.out) {
 			c.front++
 			c.lates[c.at+1], c.close = late.Add(-st.Hold), c.close.Add(-st.Hold)
 		}
+	}
+	if err := c.out.err; err != nil {
+		c.err = fmt.Errorf("state of %s %q: %w", st.Kind, st.Name, err)
+		return
 	}
 	c.render(st)
 }

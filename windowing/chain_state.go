@@ -103,7 +103,8 @@ func (c *Chain) appendStep(b []byte) []byte {
 
 // Load reads the state into a fresh chain and checks that its definitions are
 // those that wrote it. Unused names the stages in the store that the chain does
-// not have; their state stays where it is.
+// not have; their state stays where it is. Where Config.Memory bounds the chain the
+// reader is read until the chain is gone.
 func (c *Chain) Load(r kv.Reader) (unused []string, err error) {
 	stored := map[string]string{}
 	end := kv.PrefixEnd([]byte(definitionPrefix))
@@ -131,7 +132,40 @@ func (c *Chain) Load(r kv.Reader) (unused []string, err error) {
 	return unused, c.loadStages(r)
 }
 
+// bound tells the operators that can leave state on disk how much they may hold.
+func (c *Chain) bound(r kv.Reader) {
+	if c.config.Memory <= 0 {
+		return
+	}
+	var bounded []Bounded
+	var disks []kv.Reader
+	for i := range c.stages {
+		st := &c.stages[i]
+		if op, is := st.Operator.(Bounded); is {
+			bounded = append(bounded, op)
+			disks = append(disks, kv.SubReader(r, operatorPrefix+st.Name+"/"))
+		}
+	}
+	for i, op := range bounded {
+		op.Bound(c.config.Memory/int64(len(bounded)), disks[i])
+	}
+}
+
+// Committed says that everything that was saved is on disk. It may then leave memory
+// where Config.Memory bounds it.
+func (c *Chain) Committed() {
+	if c.config.Memory <= 0 {
+		return
+	}
+	for i := range c.stages {
+		if op, is := c.stages[i].Operator.(Bounded); is {
+			op.Committed()
+		}
+	}
+}
+
 func (c *Chain) loadStages(r kv.Reader) error {
+	c.bound(r)
 	for i := range c.stages {
 		st := &c.stages[i]
 		if f := c.frontier[i]; f != nil {

@@ -48,26 +48,38 @@ func (c *DedupeConfig) Hold() time.Duration {
 // largest event time comes out, at a tie the one that arrived later; the key still
 // goes by its first row.
 //
-// Invariants: the time at which a key goes never changes, so that keys leave the
-// heap by its top only; a row that is older than the close that was reached is
-// late whatever pair the operator hears later (reached).
+// Keys lie in segments by the time at which they go, which go as a whole: a key
+// whose time is over counts as forgotten from then on, wherever it still is. With a
+// bound on memory (Bounded) keys that are on disk leave it, and their segment has a
+// filter that tells most keys which are not there.
+//
+// Invariants: the time at which a key goes never changes; a row that is older than
+// the close that was reached is late whatever pair the operator hears later
+// (reached); of the records with one key only one is not over.
 type Dedupe struct {
+	resident
 	config   DedupeConfig
 	identity *Identity
 	keys     map[string]*known
-	due      minHeap[*known]
+	segments []*dedupeSegment // in the order of their ends
+	due      minHeap[*known]  // with KeepLast: what is in memory
+	horizon  instant          // with KeepLast: what goes up to it is in memory
+	passed   instant          // with KeepLast: what came out up to it is over
 	reached  watermark.Time
-	progress bool // reached changed since the last Save
+	progress bool // reached or passed changed since the last Save
 
-	changed []*known // to be saved, and some that are gone
-	gone    []*known // whose records are to be deleted
+	changed []*known         // to be saved, and some that are over
+	doomed  []watermark.Time // segments whose records are to be deleted
 	key     []byte
 	rest    []byte
 	payload []byte
 	record  []byte
 }
 
-var _ Operator = (*Dedupe)(nil)
+var (
+	_ Operator = (*Dedupe)(nil)
+	_ Bounded  = (*Dedupe)(nil)
+)
 
 // known is a key that is remembered.
 type known struct {
@@ -75,9 +87,11 @@ type known struct {
 	until   watermark.Time // it goes when close is there
 	arrival int64          // of its first row
 	last    *candidate     // with KeepLast
-	stored  bool
-	dirty   bool // in changed
-	gone    bool
+	segment *dedupeSegment
+	saved   int64 // the Save that wrote it, where it is not dirty
+	dirty   bool  // in changed
+	gone    bool  // another one has its key, or it is over
+	listed  bool  // in the filter of its segment
 }
 
 // candidate is the row that comes out when its key goes.
@@ -88,15 +102,27 @@ type candidate struct {
 	payload string
 }
 
+// instant is a place in the order in which keys go.
+type instant struct {
+	until   watermark.Time
+	arrival int64
+}
+
+var beginning = instant{until: watermark.Unset}
+
+func (i instant) before(other instant) bool {
+	if i.until != other.until {
+		return i.until < other.until
+	}
+	return i.arrival < other.arrival
+}
+
+func (k *known) goes() instant { return instant{k.until, k.arrival} }
+
 var _ earlier[*known] = (*known)(nil)
 
 // before is the order in which keys go.
-func (k *known) before(other *known) bool {
-	if k.until != other.until {
-		return k.until < other.until
-	}
-	return k.arrival < other.arrival
-}
+func (k *known) before(other *known) bool { return k.goes().before(other.goes()) }
 
 // NewDedupe makes an operator that remembers nothing yet. A configuration that
 // cannot be is a mistake of the program and panics.
@@ -104,7 +130,8 @@ func NewDedupe(cfg DedupeConfig) *Dedupe {
 	if cfg.KeepLast && (cfg.Codec == nil || cfg.Within < 0 && !cfg.WithEventTime) {
 		panic(fmt.Sprintf("windowing: deduplication %q cannot keep the last row", cfg.Name))
 	}
-	return &Dedupe{config: cfg, identity: NewIdentity(cfg.Name), keys: map[string]*known{}, reached: watermark.Unset}
+	return &Dedupe{config: cfg, identity: NewIdentity(cfg.Name), keys: map[string]*known{}, reached: watermark.Unset,
+		horizon: beginning, passed: beginning}
 }
 
 // Process lets the first row of each key pass, or keeps the last.
@@ -120,37 +147,55 @@ func (d *Dedupe) Process(in Instant, rows []Row, out *Output) {
 		case bytes.Equal(row.Key, nullKey):
 			d.deliver(row, out)
 		default:
-			d.look(row, out)
+			if !d.look(row, out) {
+				return
+			}
 		}
 	}
 }
 
-// look looks a row's key up.
-func (d *Dedupe) look(row *Row, out *Output) {
+// look looks a row's key up. It says false where the disk could not be read.
+func (d *Dedupe) look(row *Row, out *Output) (ok bool) {
 	d.key = append(d.key[:0], row.Key...)
 	if d.config.WithEventTime {
 		d.key = kv.AppendTime(d.key, row.Time)
 	}
-	k := d.keys[string(d.key)]
+	until := d.until(row)
+	last := d.segmentEnd(until, row.Time)
+	k, err := d.find(last)
+	if err != nil {
+		out.Break(err)
+		return false
+	}
 	if k == nil {
-		k = &known{key: string(d.key), until: d.until(row), arrival: row.Arrival}
-		d.keys[k.key] = k
-		d.due.push(k)
-		d.touch(k)
+		k = &known{key: string(d.key), until: until, arrival: row.Arrival, segment: d.segment(last)}
 		if d.config.KeepLast {
 			k.last = d.candidate(row)
 		} else {
 			d.deliver(row, out)
 		}
-		return
+		d.remember(k)
+		d.touch(k)
+		return true
 	}
 	if !d.config.KeepLast || row.Time < k.last.time {
 		out.Duplicate(*row, d.config.Name, d.config.PassDuplicates)
-		return
+		return true
 	}
 	d.supersede(k.last, out)
+	d.held -= k.bytes()
 	k.last = d.candidate(row)
+	d.held += k.bytes()
 	d.touch(k)
+	return true
+}
+
+// over says that a key is forgotten.
+func (d *Dedupe) over(k *known) bool {
+	if d.config.KeepLast {
+		return !d.passed.before(k.goes())
+	}
+	return k.until <= d.reached
 }
 
 // until is when the key of its first row goes.
@@ -206,30 +251,38 @@ func (d *Dedupe) touch(k *known) {
 	}
 }
 
-// Advance forgets the keys whose time is over, in the order (time, first row), and
-// emits the rows that were kept. What is gone is no longer state, so that a
-// restart goes on with the rest.
+// Advance forgets the keys whose time is over, and emits the rows that were kept, in
+// the order (time, first row). What is gone is no longer state, so that a restart
+// goes on with the rest.
 func (d *Dedupe) Advance(in Instant, limit int, out *Output) (done bool) {
 	if in.Close > d.reached {
 		d.reached, d.progress = in.Close, true
 	}
 	budget := limit * silentPerResult
-	for len(d.due) > 0 && d.due[0].until <= d.reached {
-		if budget <= 0 {
-			return false
-		}
-		k := d.due.pop()
-		delete(d.keys, k.key)
-		k.gone = true
-		if k.stored {
-			d.gone = append(d.gone, k)
-		}
-		budget--
-		if k.last != nil {
+	if d.config.KeepLast {
+		for {
+			k, err := d.nextDue()
+			if err != nil {
+				out.Break(err)
+				return false
+			}
+			if k == nil {
+				break
+			}
+			if budget <= 0 {
+				return false
+			}
+			d.due.pop()
+			d.forget(k)
+			d.passed, d.progress = k.goes(), true
 			out.Emit(d.result(k))
-			budget -= silentPerResult - 1
+			budget -= silentPerResult
 		}
 	}
+	if !d.dropSegments(budget) {
+		return false
+	}
+	d.shed()
 	return true
 }
 
@@ -264,4 +317,10 @@ func (d *Dedupe) Definition() []Setting {
 }
 
 // Sizes gives the keys that are remembered.
-func (d *Dedupe) Sizes() (windows, groups int) { return 0, len(d.keys) }
+func (d *Dedupe) Sizes() (windows, groups int) {
+	groups = len(d.keys)
+	for _, s := range d.segments {
+		groups += s.away
+	}
+	return 0, groups
+}

@@ -108,7 +108,7 @@ func TestDedupesAgainstOracle(t *testing.T) {
 			PassDuplicates: true, PassLate: true, Codec: textCodec{}}
 		keys := 1 + r.IntN(6)
 		steps := randomSteps(r, func(row *Row) { row.Key = randomKey(r, keys) })
-		c := &operatorChaos{t: t, r: r, lines: dedupeLines, hold: cfg.Hold(), fresh: func() Operator { return NewDedupe(cfg) }}
+		c := &operatorChaos{t: t, r: r, bound: int64(r.IntN(2) * (1 + r.IntN(1000))), lines: dedupeLines, hold: cfg.Hold(), fresh: func() Operator { return NewDedupe(cfg) }}
 		want := dedupeOracle(cfg, steps)
 		require.Equal(t, len(want), len(steps)+1)
 		require.Equal(t, want, c.run(steps), "stream %d of seed %d: %+v", i, seed, cfg)

@@ -11,31 +11,30 @@ import (
 
 // The records of a deduplication.
 //
-//	p               progress: the close that was reached
-//	k <key>         a key: when it goes, the arrival of its first row, and the row
-//	                that is kept, if one is
-//	k <key> <time>  the same, where the event time belongs to the key
+//	p                       progress: the close that was reached, and where keys
+//	                        keep a row how far those have come out
+//	k <last> <key>          a key: when it goes, the arrival of its first row, and
+//	                        the row that is kept, if one is
+//	k <last> <key> <time>   the same, where the event time belongs to the key
 //
-// The key is canonical, which ends it. The order in which keys go is not stored:
-// Load makes it anew.
+// last is the end of the segment in which the key goes. The key is canonical, which
+// ends it. Records of keys that are over stay until their segment is, which is one
+// range; no key that counts has two. The order in which keys go is not stored: Load
+// makes it anew.
 const (
 	dedupeTable   = 'k'
-	dedupeVersion = 1
+	dedupeVersion = 2
 )
 
-// Save writes the keys that came or changed, deletes those that are gone and notes
-// the close that was reached.
+// Save writes the keys that came or changed, deletes the segments that are gone and
+// notes the close that was reached.
 func (d *Dedupe) Save(out kv.Writer) {
-	for _, k := range d.gone {
-		if now := d.keys[k.key]; now != nil && now.dirty {
-			continue // the key is back, and its record is written below
-		}
-		d.key = append(append(d.key[:0], dedupeTable), k.key...)
-		d.rest = append(append(d.rest[:0], d.key...), 0)
-		out.Delete(d.key, d.rest)
+	for _, last := range d.doomed {
+		s := dedupeSegment{last: last}
+		d.key = s.appendKey(d.key[:0])
+		out.Delete(d.key, kv.PrefixEnd(d.key))
 	}
-	clear(d.gone)
-	d.gone = d.gone[:0]
+	d.doomed = d.doomed[:0]
 	for _, k := range d.changed {
 		k.dirty = false
 		if !k.gone {
@@ -45,13 +44,18 @@ func (d *Dedupe) Save(out kv.Writer) {
 	clear(d.changed)
 	d.changed = d.changed[:0]
 	if d.progress {
-		out.Put([]byte{progressTable}, d.framed(kv.AppendVarint(d.payload[:0], int64(d.reached))))
+		b := kv.AppendVarint(d.payload[:0], int64(d.reached))
+		if d.config.KeepLast {
+			b = kv.AppendVarint(kv.AppendVarint(b, int64(d.passed.until)), d.passed.arrival)
+		}
+		out.Put([]byte{progressTable}, d.framed(b))
 		d.progress = false
 	}
+	d.saves++
 }
 
 func (d *Dedupe) saveKey(out kv.Writer, k *known) {
-	d.key = append(append(d.key[:0], dedupeTable), k.key...)
+	d.key = append(k.segment.appendKey(d.key[:0]), k.key...)
 	b := kv.AppendVarint(d.payload[:0], int64(k.until))
 	b = kv.AppendVarint(b, k.arrival)
 	if c := k.last; c != nil {
@@ -59,7 +63,7 @@ func (d *Dedupe) saveKey(out kv.Writer, k *known) {
 		b = kv.AppendVarint(b, int64(c.source))
 		b = append(b, c.payload...)
 	}
-	k.stored = true
+	k.segment.stored, k.saved = true, d.saves
 	out.Put(d.key, d.framed(b))
 }
 
@@ -71,48 +75,101 @@ func (d *Dedupe) framed(payload []byte) []byte {
 }
 
 // Load reads what Save wrote. The error names the record and wraps kv.ErrCorrupt,
-// agg.ErrKey or what the codec says.
+// agg.ErrKey or what the codec says. With a bound nothing stays in memory: the
+// filters are made.
 func (d *Dedupe) Load(r kv.Reader) (err error) {
-	if d.reached, err = loadReached(r, dedupeVersion); err != nil {
-		return err
+	if err = d.loadProgress(r); err != nil {
+		return fmt.Errorf("record of the progress: %w", err)
 	}
+	var hashes []uint64 // of the keys of a segment that are away
+	var segment *dedupeSegment
 	from := []byte{dedupeTable}
-	return r.Scan(from, kv.PrefixEnd(from), func(key, value []byte) error {
-		if err := d.load(key[1:], value); err != nil {
-			return fmt.Errorf("record %.80q: %w", key, err)
+	err = r.Scan(from, kv.PrefixEnd(from), func(key, value []byte) error {
+		last, rest, err := kv.Time[watermark.Time](key[1:])
+		var k *known
+		if err == nil {
+			k, err = d.decode(rest, value)
 		}
+		if err == nil && k.last != nil {
+			_, err = d.config.Codec.Decode([]byte(k.last.payload))
+		}
+		if err != nil {
+			return recordError(key, err)
+		}
+		if segment == nil || segment.last != last {
+			segment.enlist(hashes)
+			segment, hashes = d.segment(last), hashes[:0]
+			segment.stored = true
+		}
+		if k.segment = segment; d.over(k) {
+			return nil
+		}
+		if !d.bounded() {
+			d.remember(k)
+			return nil
+		}
+		segment.first = min(segment.first, k.until)
+		hashes = append(hashes, hashOfKey(rest))
 		return nil
 	})
+	segment.enlist(hashes)
+	for _, s := range d.segments {
+		d.held += s.filter.bytes()
+	}
+	return err
 }
 
-func (d *Dedupe) load(key, value []byte) error {
-	_, rest, err := agg.DecodeKey(key)
+// enlist notes the keys of a segment that are away from the beginning.
+func (s *dedupeSegment) enlist(hashes []uint64) {
+	if s == nil || len(hashes) == 0 {
+		return
+	}
+	s.away = len(hashes)
+	s.filter.reserve(len(hashes))
+	for _, h := range hashes {
+		s.filter.add(h)
+	}
+}
+
+func (d *Dedupe) loadProgress(r kv.Reader) error {
+	data, err := r.Get([]byte{progressTable})
+	if err != nil || data == nil {
+		return err
+	}
+	dec, err := openRecord(data, dedupeVersion)
 	if err != nil {
 		return err
+	}
+	d.reached = watermark.Time(dec.Varint())
+	if d.config.KeepLast {
+		d.passed = instant{watermark.Time(dec.Varint()), dec.Varint()}
+	}
+	return dec.Done()
+}
+
+// decode makes a key of a record; key is without what stands for the segment.
+func (d *Dedupe) decode(key, value []byte) (*known, error) {
+	_, rest, err := agg.DecodeKey(key)
+	if err != nil {
+		return nil, err
 	}
 	end := kv.NewDecoder(rest)
 	if d.config.WithEventTime {
 		end.Int64()
 	}
 	if err := end.Done(); err != nil {
-		return err
+		return nil, err
 	}
 	dec, err := openRecord(value, dedupeVersion)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	k := &known{key: string(key), until: watermark.Time(dec.Varint()), arrival: dec.Varint(), stored: true}
+	k := &known{key: string(key), until: watermark.Time(dec.Varint()), arrival: dec.Varint(), saved: onDisk}
 	if !d.config.KeepLast {
-		err = dec.Done()
-	} else if k.last, err = readCandidate(dec); err == nil {
-		_, err = d.config.Codec.Decode([]byte(k.last.payload))
+		return k, dec.Done()
 	}
-	if err != nil {
-		return err
-	}
-	d.keys[k.key] = k
-	d.due.push(k)
-	return nil
+	k.last, err = readCandidate(dec)
+	return k, err
 }
 
 func readCandidate(d *kv.Decoder) (*candidate, error) {

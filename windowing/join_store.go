@@ -95,7 +95,7 @@ func (j *Join) Load(r kv.Reader) (err error) {
 	return r.Scan(from, kv.PrefixEnd(from), func(key, value []byte) error {
 		var err error
 		if last, err = j.load(last, key, value); err != nil {
-			return fmt.Errorf("record %.80q: %w", key, err)
+			return recordError(key, err)
 		}
 		return nil
 	})
@@ -180,6 +180,9 @@ func loadReached(r kv.Reader, version byte) (watermark.Time, error) {
 	}
 	return reached, nil
 }
+
+// recordError names the record that could not be read.
+func recordError(key []byte, err error) error { return fmt.Errorf("record %.80q: %w", key, err) }
 
 // openRecord opens a framed record of a version.
 func openRecord(data []byte, version byte) (*kv.Decoder, error) {

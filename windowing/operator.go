@@ -59,6 +59,7 @@ type Result struct {
 type Output struct {
 	items []item
 	tally Tally
+	err   error
 }
 
 // item is either a row that passes or a result to be rendered.
@@ -123,8 +124,12 @@ func (o *Output) Duplicate(row Row, operator string, pass bool) {
 	o.Pass(row)
 }
 
+// Break says that the operator could not read its state back, and returns at once.
+// The step cannot be completed, and nothing of the operator may be saved any more.
+func (o *Output) Break(err error) { o.err = err }
+
 // Reset empties the output for the next stage.
 func (o *Output) Reset() {
 	clear(o.items)
-	o.items, o.tally = o.items[:0], Tally{}
+	o.items, o.tally, o.err = o.items[:0], Tally{}, nil
 }

@@ -32,6 +32,7 @@ type operatorChaos struct {
 	t     testing.TB
 	r     *rand.Rand
 	fresh func() Operator
+	bound int64 // bytes of state in memory, 0: all
 	hold  time.Duration
 	lines func(out *Output) []string
 	exact bool // the order of the lines counts
@@ -42,7 +43,8 @@ type operatorChaos struct {
 // run gives the lines of each step, and of one more at the end of time, each step
 // in the order of its texts unless that of the operator counts.
 func (c *operatorChaos) run(steps []operatorStep) (output [][]string) {
-	c.store, c.op = kv.NewMemory(), c.fresh()
+	c.store = kv.NewMemory()
+	c.restart()
 	w := watermark.Unset
 	for _, s := range steps {
 		output = append(output, c.step(s.in, s.rows))
@@ -66,6 +68,7 @@ func (c *operatorChaos) step(in Instant, rows []Row) (text []string) {
 				c.op.Process(Instant{Late: in.Late, Close: in.Late}, slices.Clone(rows), out)
 			}
 			done := c.op.Advance(in, limit, out)
+			require.NoError(c.t, out.err)
 			for _, it := range out.items {
 				if it.result != nil {
 					require.GreaterOrEqual(c.t, it.result.Time, in.Late.Add(-c.hold), "older than the late that the stage passes on")
@@ -74,7 +77,7 @@ func (c *operatorChaos) step(in Instant, rows []Row) (text []string) {
 			return c.lines(out), done
 		}
 		if c.r.IntN(3) == 0 { // what was not saved is lost and done again
-			saveTo(c.t, c.op, c.store)
+			c.save()
 			lost, _ := once()
 			c.restart()
 			again, done := once()
@@ -88,7 +91,7 @@ func (c *operatorChaos) step(in Instant, rows []Row) (text []string) {
 		part, done := once()
 		text = append(text, part...)
 		if c.r.IntN(2) == 0 {
-			saveTo(c.t, c.op, c.store)
+			c.save()
 			if c.r.IntN(2) == 0 {
 				c.restart()
 			}
@@ -105,7 +108,18 @@ func (c *operatorChaos) step(in Instant, rows []Row) (text []string) {
 
 func (c *operatorChaos) restart() {
 	c.op = c.fresh()
+	if op, is := c.op.(Bounded); is && c.bound > 0 {
+		op.Bound(c.bound, c.store)
+	}
 	require.NoError(c.t, c.op.Load(c.store))
+}
+
+// save saves the operator, and tells it mostly.
+func (c *operatorChaos) save() {
+	saveTo(c.t, c.op, c.store)
+	if op, is := c.op.(Bounded); is && c.bound > 0 && c.r.IntN(4) > 0 {
+		op.Committed()
+	}
 }
 
 // randomSteps makes batches of rows around a time that goes on, with a watermark

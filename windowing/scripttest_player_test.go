@@ -49,7 +49,7 @@ func newPlayer(t *testing.T, s *script, v variant) *player {
 // load makes a chain from the definition and the state in the store.
 func (p *player) load(from kv.Reader) {
 	p.stages = makeStages(p.t, p.script.stages)
-	cfg := windowing.Config{Start: p.now, Limit: p.variant.part}
+	cfg := windowing.Config{Start: p.now, Limit: p.variant.part, Memory: p.variant.memory}
 	for _, st := range p.stages {
 		cfg.Stages = append(cfg.Stages, st.Stage)
 	}
@@ -121,6 +121,7 @@ func (p *player) run(begin func()) (lines []string) {
 func (p *player) unit() unit {
 	for {
 		signal := p.chain.Run()
+		require.NoError(p.t, p.chain.Err())
 		if signal == windowing.Call {
 			_, rows := p.chain.Pending()
 			p.chain.Resume(dropHeartbeats(rows))
@@ -157,6 +158,7 @@ func (p *player) commit() {
 		require.ErrorIs(p.t, p.store.Commit(&b), errDisk)
 	}
 	require.NoError(p.t, p.store.Commit(&b))
+	p.chain.Committed()
 }
 
 func (p *player) restart() {

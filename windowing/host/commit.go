@@ -24,6 +24,7 @@ type writeSet struct {
 	batch   kv.Batch
 	outs    []*out
 	pending pending
+	whole   bool // the chain's state is in it
 }
 
 // result is what became of a write set.
@@ -102,11 +103,11 @@ const (
 
 // buildWhole writes everything that changed since the last write set.
 func (o *owner) buildWhole() *writeSet {
-	ws := &writeSet{pending: o.applied, batch: o.spare}
+	ws := &writeSet{pending: o.applied, batch: o.spare, whole: !o.flushBegun()}
 	o.applied, o.parted, o.spare = pending{}, false, kv.Batch{}
 	w := &ws.batch
 	w.Grow(o.sized)
-	if !o.flushBegun() {
+	if ws.whole {
 		o.chain.Save(kv.SubWriter(w, chainPrefix))
 		o.positions.save(kv.SubWriter(w, positionPrefix))
 	}
@@ -193,6 +194,9 @@ func (o *owner) committed(res result) {
 	if w := &ws.batch; w.Cap() > o.spare.Cap() && w.Size() > w.Cap()/4 { // large memory for little goes
 		o.spare = *w
 		o.spare.Reset()
+	}
+	if ws.whole {
+		o.chain.Committed()
 	}
 	if o.outbox != nil {
 		o.outbox.saved(ws.outs)

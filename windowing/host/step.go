@@ -90,6 +90,8 @@ func (o *owner) work() {
 		switch o.chain.Run() {
 		case windowing.Call:
 			o.callForeign()
+		case windowing.Broken:
+			o.fault(o.chain.Err())
 		case windowing.More:
 			o.leave(o.chain.Take())
 			failpoint.Hit(failpoint.MidClose)
