@@ -120,6 +120,11 @@ type built struct {
 	foreign   *foreign
 	lag       time.Duration
 	memory    int64 // bytes of state in memory, 0: no limit
+	timers    bool  // of the input
+}
+
+func newBuilt(conf *service.ParsedConfig, memory int64) *built {
+	return &built{foreign: &foreign{}, memory: memory, timers: conf.Contains(fieldOnEnd)} // a field of the input only
 }
 
 // close releases the processors between the operators.
@@ -142,7 +147,7 @@ func buildChain(conf *service.ParsedConfig, res *service.Resources, memory int64
 	if len(list) == 0 {
 		return nil, errNoProcessors
 	}
-	b := &built{foreign: &foreign{}, memory: memory}
+	b := newBuilt(conf, memory)
 	var stages []windowing.Stage
 	for i := range list {
 		st, err := b.element(conf, res, i, list[i])
@@ -220,6 +225,8 @@ func (b *built) admit(op *operator) error {
 		return fmt.Errorf("%s %q: position belongs to the host here: set it there and remove it from the operator", op.kind, op.name)
 	case op.memory > 0:
 		return fmt.Errorf("%s %q: %s belongs to the host here: set it there and remove it from the operator", op.kind, op.name, fieldMemoryBudget)
+	case op.early && !b.timers:
+		return fmt.Errorf("%s %q: %w", op.kind, op.name, errEarly)
 	case op.retimed && !b.timed():
 		return fmt.Errorf("%s %q: event_time is missing: only a second watermark in a chain takes the time that the row carries", op.kind, op.name)
 	}

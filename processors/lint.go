@@ -117,7 +117,7 @@ func lintHost(conf *service.ParsedConfig) error {
 	if len(list) == 0 {
 		return errNoProcessors
 	}
-	b := &built{foreign: &foreign{}}
+	b := newBuilt(conf, 0)
 	var stages []windowing.Stage
 	var elsewhere error
 	for i, element := range list {

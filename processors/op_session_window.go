@@ -29,7 +29,7 @@ With a gap for each row, a row covers the time from its own up to its own plus i
 
 The rows of a batch are put together first, with each other and with the open sessions. Then a session without a row from before the batch is late, with all its rows, if it ended before the watermark. A session is final when the watermark has passed its end: then it comes out as one row, ordered by end, start and group, a JSON object of `+"`window_start`, `window_end`"+`, the `+"`group_by`"+` fields and the aggregates. Neither depends on the order of the rows in a batch, nor, as long as no row lies further behind than the watermark's `+"`delay`"+`, on how the input is cut into batches.
 
-With `+"`output_mode: update`"+` the sessions that changed come out at the end of every batch, with `+"`windowed_timing: early`"+` until the watermark has passed the end. The bounds of a session are part of its `+"`windowed_row_key`"+`: where they change, a row with `+"`windowed_timing: delete`"+`, with the old bounds and the group but no aggregates, goes before the new row, one for each session that was merged. A sink that replaces rows by their key, and deletes them for such a row, always holds each session once. No stateful operator may follow this mode, since it would count revisions.
+With `+"`output_mode: update`"+` the sessions that changed come out at the end of every batch, with `+"`windowed_timing: early`"+` until the watermark has passed the end; with `+"`early`"+` they do so now and then, and once more when they are final. The bounds of a session are part of its `+"`windowed_row_key`"+`: where they change, a row with `+"`windowed_timing: delete`"+`, with the old bounds and the group but no aggregates, goes before the new row, one for each session that was merged. A sink that replaces rows by their key, and deletes them for such a row, always holds each session once. No stateful operator may follow either, since it would count revisions.
 
 Rows are delivered at least once. A row that comes twice, after a crash, has the same `+"`windowed_row_id`"+`.
 
@@ -56,8 +56,8 @@ pipeline:
 			Description("The longest a session may be from its start to its end, the gap included; at least `gap`. A row that would make one longer opens a session of its own, and a row between two sessions joins the earlier one if both together would be longer. Sessions of a group may overlap then, and which row is in which depends on the order of arrival. Without it there is no bound.")).
 		Field(optionField(fieldOutputMode, windowing.OutputModes[windowing.Append], windowing.OutputModes[windowing.Update]).Default(windowing.OutputModes[windowing.Append]).
 			Description("`append`: each session once, when it is final. `update`: at the end of each batch every session that changed, with its full value, and a delete row for bounds that are no more.")).
-		Field(service.NewStringField(fieldHaving).Optional().Example("this.clicks >= 10").
-			Description("A Bloblang condition on the result row: rows for which it is not true do not come out. A row for which it fails comes out with the error. With `append` only.")).
+		Field(earlyField("while it is open")).
+		Field(havingField("this.clicks >= 10")).
 		Field(service.NewAnyField(fieldLateness).Optional().Deprecated().
 			Description("Sessions have no allowed lateness; raise the `delay` of the watermark.")).
 		Fields(aggregateFields()...).
@@ -82,13 +82,15 @@ func parseSession(conf *service.ParsedConfig) (*operator, error) {
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
 	rows := newRowWriter(cfg.GroupBy, cfg.Aggregates)
-	shared := windowing.WindowConfig{Mode: cfg.Mode}
-	if err := parseHaving(conf, &shared, rows); err != nil {
+	if cfg.Having, err = parseHaving(conf, rows); err != nil {
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
-	cfg.Having = shared.Having
+	revises, early := cfg.Revises(), cfg.Early > 0
+	if dryRun() { // no time passes there
+		cfg.Early = 0
+	}
 	s := windowing.NewSession(cfg)
-	op.stage.Operator, op.stage.Hold, op.stage.Revises = s, windowing.SessionHold, cfg.Revises()
+	op.stage.Operator, op.stage.Hold, op.stage.Revises, op.early = s, windowing.SessionHold, revises, early
 	op.stage.Definition = s.Definition()
 	op.compile = compileSession(cfg)
 	op.bind = func(p *program) windowing.Binding { return &windowBinding{program: p, rows: rows} }
@@ -121,6 +123,9 @@ func parseSessionConfig(conf *service.ParsedConfig, name string) (cfg windowing.
 		cfg.Mode = windowing.Update
 	} else if mode != windowing.OutputModes[windowing.Append] {
 		return cfg, fmt.Errorf("output_mode: %q is not one of sessions: use append or update", mode)
+	}
+	if cfg.Early, err = parseEarly(conf, cfg.Mode); err != nil {
+		return cfg, err
 	}
 	if cfg.GroupBy, err = parseGroups(conf); err != nil {
 		return cfg, err

@@ -54,8 +54,8 @@ func TestSessionConfigErrors(t *testing.T) {
 		"gap: 10s\nallowed_lateness: 5s":   "allowed_lateness: sessions have none",
 		"gap: 10s\nallowed_lateness: 0s":   "raise the delay of the watermark",
 		"gap: 10s\noutput_mode: complete":  `output_mode: "complete" is not one of sessions: use append or update`,
-		"gap: 10s\noutput_mode: update\nhaving: this.n > 1": "having: a row that was sent",
-		"gap: 10s\nhaving: this.n >":                        "having: ",
+		"gap: 10s\noutput_mode: update\nearly: 1s": "early: with output_mode update",
+		"gap: 10s\nhaving: this.n >":               "having: ",
 	} {
 		_, err := parsedSession(t, text+rest)
 		require.ErrorContains(t, err, want, text)

@@ -32,6 +32,7 @@ type operator struct {
 	behind  func(w *operator) error
 	alone   error
 	idle    time.Duration
+	early   bool // rows come out by the wall clock
 	retimed bool // a watermark that takes the time that the row carries
 }
 

@@ -18,7 +18,8 @@ import (
 // Mistakes that an operator on its own sees only in the messages.
 var (
 	errNoWatermark = errors.New("the message has passed no watermark: put a watermark processor before this one in the same list")
-	errRevised     = errors.New("an operator upstream may emit a row key twice, so that revisions would be counted: use output_mode append without allowed_lateness there")
+	errRevised     = errors.New("an operator upstream may emit a row key twice, so that revisions would be counted: use output_mode append without allowed_lateness and early there")
+	errEarly       = errors.New("early: rows that come out by the wall clock need timers, which only the windowed input has: put the operator into the processors list of that input, or remove early")
 )
 
 // newStandalone makes an operator that stands in an ordinary processors list: a
@@ -26,6 +27,9 @@ var (
 func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor, error) {
 	if op.alone != nil {
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, op.alone)
+	}
+	if op.early && !dryRun() { // the processors of an input may be tested
+		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, errEarly)
 	}
 	h := &hosted{log: res.Logger(), position: op.position}
 	if op.stage.Watermark != nil {

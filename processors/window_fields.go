@@ -21,6 +21,7 @@ const (
 	fieldTimezone   = "timezone"
 	fieldOutputMode = "output_mode"
 	fieldLateness   = "allowed_lateness"
+	fieldEarly      = "early"
 	fieldHaving     = "having"
 	fieldFill       = "fill"
 	fieldFillFor    = "fill_for"
@@ -57,13 +58,24 @@ func gridFields(modulo string) []*service.ConfigField {
 		optionField(fieldOutputMode, windowing.OutputModes[:]...).Default(windowing.OutputModes[windowing.Append]).
 			Description("`append`: each group of a window once, when the window is final. `update`: at the end of each batch every group that changed, with its full value. `complete`: at the end of each batch that changed something all groups of all windows; nothing is late and nothing is dropped, so that state grows without bound."),
 		durationField(fieldLateness, "How long after its end a window still takes rows. With `append` a row that comes after the window was final sends its group again.").Default("0s").Advanced(),
-		service.NewStringField(fieldHaving).Optional().Example("this.orders >= 10").
-			Description("A Bloblang condition on the result row: rows for which it is not true do not come out. A row for which it fails comes out with the error."),
+		earlyField("while its window is not final"),
+		havingField("this.orders >= 10"),
 		// Not a text: in YAML null is a value of its own, which a reader of `fill: null` means.
 		service.NewAnyField(fieldFill).Default(windowing.Fills[windowing.NoFill]).Advanced().
-			Description("Rows for groups that have none in a window, once they had some: `null` gives the aggregates over no rows (counts are 0, others null), `zero` 0 in place of null."),
+			Description("Rows for groups that have none in a window, once they had some: `null` gives the aggregates over no rows (counts are 0, others null), `zero` 0 in place of null. Such a row comes out when the window is final, also with `output_mode: update`; a late row that is allowed supersedes it. Windows that were final before a group had its first rows are not filled."),
 		durationField(fieldFillFor, "How long after the end of its last window with rows a group is filled. Each window in between gives a row, also when event time jumps.").Optional().Advanced(),
 	}
+}
+
+// earlyField is the field of early rows.
+func earlyField(while string) *service.ConfigField {
+	return durationField(fieldEarly, "How often, by the wall clock, a row that changed comes out "+while+", with its full value so far and `windowed_timing: early`: this long after the first change since the last time. The final row is the next revision and comes always. In the `windowed` input only, which has timers, and with `output_mode: append`. `0s` is never.").Default("0s")
+}
+
+// havingField is the field of the condition on results.
+func havingField(example string) *service.ConfigField {
+	return service.NewStringField(fieldHaving).Optional().Example(example).
+		Description("A Bloblang condition on the result row: rows for which it is not true do not come out. Where rows are revised, one that came out and does not meet it any more is followed by a row with `windowed_timing: delete`, of bounds and group only. A row for which it fails comes out with the error.")
 }
 
 // grid is what parseGrid reads.
@@ -173,14 +185,18 @@ func (op *operator) window(conf *service.ParsedConfig, g grid) error {
 	}
 	rows := newRowWriter(cfg.GroupBy, cfg.Aggregates)
 	rows.zone = g.zone
-	if err := parseHaving(conf, &cfg, rows); err != nil {
+	if cfg.Having, err = parseHaving(conf, rows); err != nil {
 		return err
 	}
 	if err := parseFill(conf, &cfg); err != nil {
 		return err
 	}
+	revises, early := cfg.Revises(), cfg.Early > 0
+	if dryRun() { // no time passes there
+		cfg.Early = 0
+	}
 	w := windowing.NewWindow(cfg)
-	op.stage.Operator, op.stage.Revises = w, cfg.Revises()
+	op.stage.Operator, op.stage.Revises, op.early = w, revises, early
 	op.stage.Definition = w.Definition()
 	op.compile = compileWindow(cfg.GroupBy, cfg.Aggregates)
 	op.bind = func(p *program) windowing.Binding {
@@ -208,29 +224,35 @@ func parseOutput(conf *service.ParsedConfig, cfg *windowing.WindowConfig) error 
 	if cfg.Mode == windowing.Complete && cfg.Lateness > 0 {
 		return errors.New("allowed_lateness: with output_mode complete nothing is late: remove it")
 	}
-	return nil
+	cfg.Early, err = parseEarly(conf, cfg.Mode)
+	return err
 }
 
-// parseHaving reads the condition on results.
-func parseHaving(conf *service.ParsedConfig, cfg *windowing.WindowConfig, rows *rowWriter) error {
+// parseEarly reads how often early rows come out.
+func parseEarly(conf *service.ParsedConfig, mode windowing.OutputMode) (time.Duration, error) {
+	early, err := parseDuration(conf, 0, fieldEarly)
+	if err == nil && early > 0 && mode != windowing.Append {
+		err = fmt.Errorf("early: with output_mode %s every change comes out with its batch already: remove early, or use append", windowing.OutputModes[mode])
+	}
+	return early, err
+}
+
+// parseHaving reads the condition on results, nil where there is none.
+func parseHaving(conf *service.ParsedConfig, rows *rowWriter) (func(*windowing.Result) (bool, error), error) {
 	if !conf.Contains(fieldHaving) {
-		return nil
+		return nil, nil
 	}
 	text, err := conf.FieldString(fieldHaving)
 	if err != nil {
-		return err
-	}
-	if cfg.Revises() {
-		return errors.New("having: a row that was sent and no longer meets it cannot be taken back: use output_mode append without allowed_lateness, or filter behind the window")
+		return nil, err
 	}
 	set := expr.NewSet()
 	slot, err := set.Bool(fieldHaving, text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h := &having{set: set, slot: slot, rows: rows}
-	cfg.Having = h.keeps
-	return nil
+	return h.keeps, nil
 }
 
 // parseFill reads how empty windows are filled.
@@ -256,8 +278,8 @@ func parseFill(conf *service.ParsedConfig, cfg *windowing.WindowConfig) error {
 		return errors.New("fill_for: fill is none: set it to null or zero, or remove fill_for")
 	case cfg.Fill != windowing.NoFill && cfg.FillFor == 0:
 		return fmt.Errorf("fill: %s has no bound: set fill_for to a duration above 0s, such as 1h", text)
-	case cfg.Fill != windowing.NoFill && cfg.Revises():
-		return errors.New("fill: a filled row is final: use output_mode append without allowed_lateness")
+	case cfg.Fill != windowing.NoFill && cfg.Mode == windowing.Complete:
+		return errors.New("fill: a window is filled when it is final, which with output_mode complete none is: use append or update")
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func checkStages(stages []Stage) error {
 			return fmt.Errorf("%s %q: %w: put a watermark before it in the same processors list", st.Kind, st.Name, ErrNoWatermark)
 		}
 		if revising != "" {
-			return fmt.Errorf("%s %q: %w: %q revises its rows and would be counted more than once; use output_mode append without allowed_lateness there", st.Kind, st.Name, ErrRevisions, revising)
+			return fmt.Errorf("%s %q: %w: %q revises its rows and would be counted more than once; use output_mode append without allowed_lateness and early there", st.Kind, st.Name, ErrRevisions, revising)
 		}
 		if st.Revises {
 			revising = st.Name

@@ -122,16 +122,23 @@ func makeWindow(t *testing.T, c command, st *windowing.Stage, assigner windowing
 	require.GreaterOrEqual(t, mode, 0)
 	cfg.Mode, cfg.Lateness = windowing.OutputMode(mode), scriptDuration(t, c.get("allowed_lateness", "0s"))
 	cfg.Early = scriptDuration(t, c.get("early", "0s"))
-	if field := c.get("having", ""); field != "" {
-		at := slices.IndexFunc(cfg.Aggregates, func(a windowing.Aggregate) bool { return a.Name == field })
-		cfg.Having = func(res *windowing.Result) (bool, error) { return res.Values[at].AsInt() > 0, nil }
-	}
+	cfg.Having = scriptHaving(c, cfg.Aggregates)
 	cfg.Fill = windowing.Fill(slices.Index(windowing.Fills[:], c.get("fill", "none")))
 	cfg.FillFor = scriptDuration(t, c.get("fill_for", "0s"))
 	st.Revises = cfg.Revises()
 	w := windowing.NewWindow(cfg)
 	st.Operator, st.Definition = w, w.Definition()
 	st.Binding = &windowBinding{config: cfg, layout: windowing.NewArgLayout(cfg.Aggregates)}
+}
+
+// scriptHaving makes the condition that a field is above 0.
+func scriptHaving(c command, aggregates []windowing.Aggregate) func(*windowing.Result) (bool, error) {
+	field := c.get("having", "")
+	if field == "" {
+		return nil
+	}
+	at := slices.IndexFunc(aggregates, func(a windowing.Aggregate) bool { return a.Name == field })
+	return func(res *windowing.Result) (bool, error) { return res.Values[at].AsInt() > 0, nil }
 }
 
 // scriptFields reads group_by and the aggregates.

@@ -26,13 +26,15 @@ type SessionConfig struct {
 	Aggregates []Aggregate
 	PassLate   bool       // `late: pass`: late rows go on down the chain
 	Mode       OutputMode // Append or Update
-	// Having is that of WindowConfig, for append mode: what came out in update mode
-	// and no longer meets it would stay.
+	// Early (>= 0) is how often, by the wall clock, a session that changed comes out
+	// while it is open; in append mode only. It is no part of the definition.
+	Early time.Duration
+	// Having is that of WindowConfig.
 	Having func(res *Result) (keep bool, err error)
 }
 
 // Revises says that the operator may emit a row key more than once.
-func (c *SessionConfig) Revises() bool { return c.Mode != Append }
+func (c *SessionConfig) Revises() bool { return c.Mode != Append || c.Early > 0 }
 
 // Session aggregates the rows of a group between two silences. A row covers
 // [t, t + gap]; rows whose covers touch are one session, which covers all of them
@@ -48,8 +50,9 @@ func (c *SessionConfig) Revises() bool { return c.Mode != Append }
 //
 // In append mode a session comes out once, when it is closed. In update mode its
 // value comes out at the end of each batch that changed it, and nothing at the
-// close. A row that came out under bounds that have changed since is taken back
-// first, by a result with the timing Deleted and without values.
+// close. With early rows it comes out both at times and at the close. A row that
+// came out under bounds that have changed since is taken back first, by a result
+// with the timing Deleted and without values.
 //
 // Rows come out at most 1 ns before late: the stage has a hold of SessionHold.
 //
@@ -72,7 +75,9 @@ type Session struct {
 
 	changed []*session    // to be saved, and some that are gone
 	gone    []sessionName // whose records are to be deleted
-	unshown []*session    // update mode: changed and not handed out yet, and some that are gone
+	unshown []*session    // where rows are revised: changed and not handed out yet, and some that are gone
+	pending int           // those of unshown that are not gone
+	alarm   alarm         // of early rows
 	ordered bool          // unshown is in the order in which it comes out
 
 	doubts  []doubt
@@ -96,7 +101,7 @@ type session struct {
 	bounds       Span          // the end is covered too
 	born         int64         // batch of its first row, 0: before the start
 	accumulators []agg.Accumulator
-	shown        []shownRow // update mode: what is out for it
+	shown        []shownRow // where rows are revised: what is out for it
 	place        int        // in the heap
 	stored       storedSession
 	dirty        bool // in changed
@@ -107,6 +112,7 @@ type session struct {
 type shownRow struct {
 	bounds   Span
 	revision int64
+	gone     bool // it was taken back, its number is not used again
 }
 
 // doubt is a row that may have to be passed on after the whole batch is merged.
@@ -128,7 +134,7 @@ func NewSession(cfg SessionConfig) *Session {
 	if !ascending(names) || !ascending(fields) {
 		panic(fmt.Sprintf("windowing: group_by and aggregates of %q are not in ascending order of unique names", cfg.Name))
 	}
-	if cfg.Mode == Complete || cfg.Revises() && cfg.Having != nil {
+	if cfg.Mode == Complete || cfg.Mode == Update && cfg.Early > 0 {
 		panic(fmt.Sprintf("windowing: the output of %q cannot be", cfg.Name))
 	}
 	if (cfg.GapExpr == "") != (cfg.Gap > 0) || cfg.MaxDuration < 0 || cfg.MaxDuration > 0 && cfg.MaxDuration < cfg.Gap {
@@ -163,6 +169,9 @@ func (s *Session) Process(in Instant, rows []Row, out *Output) {
 		}
 	}
 	s.judge(late, rows, out)
+	if s.config.Early > 0 && s.pending > 0 && !s.alarm.set {
+		s.alarm.ring(in.Wall.Add(s.config.Early))
+	}
 }
 
 // cover is the stretch of time that a row takes up, its end included.
@@ -213,14 +222,16 @@ func (s *Session) open(g *sessionGroup, cover Span, arrival int64) *session {
 	return it
 }
 
-// touch notes that a session has to be saved and, in update mode, to come out.
+// touch notes that a session has to be saved and, where rows are revised, to come
+// out.
 func (s *Session) touch(it *session) {
 	if !it.dirty {
 		it.dirty = true
 		s.changed = append(s.changed, it)
 	}
-	if s.config.Mode == Update && !it.pending {
+	if s.config.Revises() && !it.pending {
 		it.pending = true
+		s.pending++
 		s.unshown = append(s.unshown, it)
 		s.ordered = false
 	}

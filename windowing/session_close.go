@@ -12,15 +12,18 @@ import (
 
 // Advance emits in append mode the sessions that end before in.Close, or before a
 // close that was reached earlier; in update mode those that changed, after which
-// the sessions that end before go silently. What has come out and what is gone
-// is no longer state, so that a restart goes on with the rest.
+// the sessions that end before go silently; with early rows those that changed and
+// are open, when the alarm rings, then those that end before. What has come out and
+// what is gone is no longer state, so that a restart goes on with the rest.
 func (s *Session) Advance(in Instant, limit int, out *Output) (done bool) {
 	if in.Close > s.reached {
 		s.reached, s.progress = in.Close, true
 	}
-	limit -= s.show(limit, out)
-	if len(s.unshown) > 0 {
-		return false
+	if s.shows(in) {
+		limit -= s.show(limit, out)
+		if len(s.unshown) > 0 {
+			return false
+		}
 	}
 	for limit > 0 {
 		it := s.closings.next(s.isDue)
@@ -30,7 +33,7 @@ func (s *Session) Advance(in Instant, limit int, out *Output) (done bool) {
 		s.closings.remove(it)
 		it.group.take(it)
 		s.due = append(s.due, it)
-		limit--
+		limit -= max(1, len(it.shown)) // all but one are taken back
 	}
 	if s.config.Mode == Append {
 		s.finals(s.due, out)
@@ -40,7 +43,36 @@ func (s *Session) Advance(in Instant, limit int, out *Output) (done bool) {
 	}
 	clear(s.due)
 	s.due = s.due[:0]
+	if s.pending == 0 {
+		s.rest()
+	}
 	return s.closings.next(s.isDue) == nil
+}
+
+// rest silences an alarm that nothing waits for.
+func (s *Session) rest() {
+	clear(s.unshown)
+	s.unshown = s.unshown[:0]
+	if s.alarm.set {
+		s.alarm.silence()
+	}
+}
+
+// shows says whether what changed comes out now. Once the alarm has rung it does
+// until nothing is left, over a restart too.
+func (s *Session) shows(in Instant) bool {
+	switch {
+	case s.config.Early == 0 || s.pending == 0:
+		return s.config.Mode == Update
+	case s.alarm.set && s.alarm.due(in.Wall, s.config.Early):
+		s.alarm.silence()
+	}
+	return !s.alarm.set
+}
+
+// Alarm is when early rows come out by the wall clock.
+func (s *Session) Alarm() (wall watermark.Time, ok bool) {
+	return s.alarm.at, s.alarm.set && s.config.Early > 0
 }
 
 // isDue says whether a session with that end is closed. The end of time closes all.
@@ -54,9 +86,10 @@ func (s *Session) finals(list []*session, out *Output) {
 	rows := make([]Result, len(list))
 	values := make([]agg.Value, len(list)*len(s.config.Aggregates))
 	for i, it := range list {
+		s.takeBack(it, len(it.shown), out)
 		rows[i] = s.result(it, it.bounds, values[:len(it.accumulators):len(it.accumulators)])
 		values = values[len(it.accumulators):]
-		if s.keeps(&rows[i]) {
+		if s.revise(it, &rows[i]) {
 			out.Emit(&rows[i])
 		}
 	}
@@ -114,15 +147,16 @@ func (s *Session) show(limit int, out *Output) (n int) {
 	at := 0
 	for ; at < len(s.unshown) && n < limit; at++ {
 		it := s.unshown[at]
-		if it.group == nil {
-			continue
+		if it.group == nil || s.config.Mode == Append && s.isDue(it.bounds.End) {
+			continue // its row at the close follows
 		}
 		n += s.takeBack(it, limit-n, out)
 		if n >= limit {
 			break
 		}
-		out.Emit(s.revised(it))
+		s.showOne(it, out)
 		it.pending = false
+		s.pending--
 		n++
 	}
 	s.unshown = slices.Delete(s.unshown, 0, at)
@@ -150,14 +184,17 @@ func (s *Session) order() {
 // takeBack emits at most limit rows that take back what was shown under other
 // bounds, and says how many.
 func (s *Session) takeBack(it *session, limit int, out *Output) (n int) {
-	for ; n < limit; n++ {
+	for n < limit {
 		at := it.outdated()
 		if at < 0 {
 			break
 		}
-		row := s.rowOf(it, it.shown[at].bounds)
-		row.Timing, row.Revision = Deleted, it.shown[at].revision+1
-		out.Emit(&row)
+		if old := it.shown[at]; !old.gone {
+			row := s.rowOf(it, old.bounds)
+			row.Timing, row.Revision = Deleted, old.revision+1
+			out.Emit(&row)
+			n++
+		}
 		it.shown = slices.Delete(it.shown, at, at+1)
 		s.dirtied(it)
 	}
@@ -169,18 +206,35 @@ func (it *session) outdated() int {
 	return slices.IndexFunc(it.shown, func(r shownRow) bool { return r.bounds != it.bounds })
 }
 
-// revised is the row of a session as it is now, which replaces what is out.
-func (s *Session) revised(it *session) *Result {
+// showOne emits the row of a session as it is now, which replaces what is out, or
+// takes that back.
+func (s *Session) showOne(it *session, out *Output) {
 	row := s.result(it, it.bounds, make([]agg.Value, len(it.accumulators)))
-	if len(it.shown) > 0 {
-		row.Revision = it.shown[0].revision + 1
-	}
 	if !s.isDue(it.bounds.End) {
 		row.Timing = Early
 	}
-	it.shown = append(it.shown[:0], shownRow{bounds: it.bounds, revision: row.Revision})
+	if s.revise(it, &row) {
+		it.shown = append(it.shown[:0], shownRow{bounds: it.bounds, revision: row.Revision, gone: row.Timing == Deleted})
+		out.Emit(&row)
+	}
 	s.dirtied(it)
-	return &row
+}
+
+// revise gives a row its revision and says whether it comes out, as Window.revised
+// does. What was shown under other bounds has been taken back.
+func (s *Session) revise(it *session, row *Result) bool {
+	keep, last := s.keeps(row), shownRow{gone: true}
+	if len(it.shown) > 0 {
+		last = it.shown[0]
+	}
+	if !keep && last.gone {
+		return false
+	}
+	row.Revision = last.revision + 1
+	if !keep {
+		row.Timing, row.Values, row.Err = Deleted, nil, nil
+	}
+	return true
 }
 
 // dirtied notes that a session has to be saved again.

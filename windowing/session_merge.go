@@ -142,5 +142,9 @@ func (s *Session) forget(it *session) {
 	if it.stored.there {
 		s.gone = append(s.gone, sessionName{group: it.group.key, id: it.id})
 	}
+	if it.pending {
+		it.pending = false
+		s.pending--
+	}
 	it.group, it.accumulators, it.shown = nil, nil, nil
 }

@@ -16,11 +16,14 @@ import (
 type sessionStream struct {
 	gap, bound, delay time.Duration // gap 0: rows have their own
 	update            bool
+	early             time.Duration
+	having            bool             // sums that 3 divides are held back
+	walls             []watermark.Time // of the batches
 	batches           [][]Row
 }
 
 func (s sessionStream) String() string {
-	return fmt.Sprintf("gap %s bound %s delay %s update %v", s.gap, s.bound, s.delay, s.update)
+	return fmt.Sprintf("gap %s bound %s delay %s update %v early %s having %v", s.gap, s.bound, s.delay, s.update, s.early, s.having)
 }
 
 // randomSessions has event times around one instant, which may be an end of time.
@@ -48,11 +51,17 @@ func randomSessions(r *rand.Rand, bounded bool) sessionStream {
 		}
 		s.batches = append(s.batches, batch)
 	}
+	s.walls, s.having = randomWalls(r, len(s.batches)), r.IntN(3) == 0
+	if !s.update && r.IntN(2) == 0 {
+		s.early = time.Duration(1 + r.Int64N(200))
+	}
 	return s
 }
 
 // steps gives W before and after each batch.
-func (s sessionStream) steps() []Instant { return stream{batches: s.batches, delay: s.delay}.steps() }
+func (s sessionStream) steps() []Instant {
+	return stream{batches: s.batches, delay: s.delay, walls: s.walls}.steps()
+}
 
 // oracleSession is a set of rows that are one session.
 type oracleSession struct {
@@ -60,6 +69,7 @@ type oracleSession struct {
 	start, end watermark.Time
 	old        bool // has a row from before the batch
 	changed    bool
+	stirs      bool // has changed since it came out
 	shown      []shownRow
 }
 
@@ -68,6 +78,7 @@ type oracleSession struct {
 type oracleSessions struct {
 	sessionStream
 	groups map[string][]*oracleSession
+	alarm  *watermark.Time
 }
 
 func (s sessionStream) oracle() (output [][]string) {
@@ -75,7 +86,7 @@ func (s sessionStream) oracle() (output [][]string) {
 	for i, in := range s.steps() {
 		o.merge(s.batches[i])
 		lines := o.dropLate(s.batches[i], in.Late)
-		output = append(output, append(append(lines, o.changes(in.Close)...), o.close(in.Close)...))
+		output = append(output, append(append(lines, o.changes(in)...), o.close(in.Close)...))
 	}
 	return append(output, o.close(watermark.EndOfTime))
 }
@@ -140,7 +151,7 @@ func (o *oracleSessions) mergeBounded(all []*oracleSession, it *oracleSession) [
 func both(a, b *oracleSession) *oracleSession {
 	return &oracleSession{
 		rows: append(slices.Clone(a.rows), b.rows...), start: min(a.start, b.start), end: max(a.end, b.end),
-		old: a.old || b.old, changed: a.changed || b.changed, shown: append(slices.Clone(a.shown), b.shown...),
+		old: a.old || b.old, changed: a.changed || b.changed, stirs: a.stirs || b.stirs, shown: append(slices.Clone(a.shown), b.shown...),
 	}
 }
 
@@ -192,31 +203,67 @@ func (o *oracleSessions) each(visit func(key string, it *oracleSession)) {
 	}
 }
 
-// changes gives the rows of update mode.
-func (o *oracleSessions) changes(w watermark.Time) (lines []string) {
-	if !o.update {
-		return nil
+// changes gives the rows of update mode, and early ones when the alarm rings, which
+// the first change sets.
+func (o *oracleSessions) changes(in Instant) (lines []string) {
+	o.each(func(_ string, it *oracleSession) { it.stirs = it.stirs || it.changed })
+	due := func(it *oracleSession) bool { return o.update && it.changed }
+	if o.early > 0 {
+		open, stirs := false, false
+		o.each(func(_ string, it *oracleSession) {
+			stirs = stirs || it.stirs
+			open = open || it.stirs && it.end >= in.Close
+		})
+		if stirs && o.alarm == nil {
+			at := in.Wall.Add(o.early)
+			o.alarm = &at
+		}
+		ring := o.alarm != nil && in.Wall >= *o.alarm
+		if ring || !open {
+			o.alarm = nil
+		}
+		due = func(it *oracleSession) bool { return ring && it.stirs && it.end >= in.Close }
 	}
 	o.each(func(key string, it *oracleSession) {
-		if !it.changed {
-			return
-		}
-		now := shownRow{bounds: Span{it.start, it.end}, revision: 1}
-		sort.Slice(it.shown, func(i, j int) bool { return it.shown[i].bounds.Compare(it.shown[j].bounds) < 0 })
-		for _, r := range it.shown {
-			if r.bounds == now.bounds {
-				now.revision = r.revision + 1
-				continue
+		if due(it) {
+			timing := "early"
+			if it.end < in.Close {
+				timing = "on_time"
 			}
+			lines = append(lines, o.show(key, it, timing)...)
+			it.stirs = false
+		}
+	})
+	return lines
+}
+
+// show gives the rows that bring a session out as it is now.
+func (o *oracleSessions) show(key string, it *oracleSession, timing string) (lines []string) {
+	now := shownRow{bounds: Span{it.start, it.end}, gone: true}
+	sort.Slice(it.shown, func(i, j int) bool { return it.shown[i].bounds.Compare(it.shown[j].bounds) < 0 })
+	for _, r := range it.shown {
+		if r.bounds == now.bounds {
+			now = r
+		} else if !r.gone {
 			lines = append(lines, fmt.Sprintf("[%d,%d) %s delete %d", r.bounds.Start, r.bounds.End, keyText(key), r.revision+1))
 		}
-		it.shown = []shownRow{now}
-		timing := "early"
-		if it.end < w {
-			timing = "on_time"
-		}
+	}
+	sum := int64(0)
+	for _, row := range it.rows {
+		sum += row.Args[0].AsInt()
+	}
+	switch keep := !o.having || sum%3 != 0; {
+	case keep:
+		now.revision, now.gone = now.revision+1, false
 		lines = append(lines, fmt.Sprintf("%s %s %d", it.line(key), timing, now.revision))
-	})
+	case !now.gone:
+		now.revision, now.gone = now.revision+1, true
+		lines = append(lines, fmt.Sprintf("[%d,%d) %s delete %d", it.start, it.end, keyText(key), now.revision))
+	}
+	it.shown = nil
+	if now.revision > 0 {
+		it.shown = []shownRow{now}
+	}
 	return lines
 }
 
@@ -224,7 +271,7 @@ func (o *oracleSessions) close(w watermark.Time) (lines []string) {
 	closed := func(it *oracleSession) bool { return it.end < w || w == watermark.EndOfTime }
 	o.each(func(key string, it *oracleSession) {
 		if closed(it) && !o.update {
-			lines = append(lines, it.line(key)+" on_time 1")
+			lines = append(lines, o.show(key, it, "on_time")...)
 		}
 	})
 	for key, all := range o.groups {

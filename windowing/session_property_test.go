@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,10 +21,13 @@ func (s sessionStream) mode() OutputMode {
 
 // operator makes a session operator for a stream.
 func (s sessionStream) operator(t testing.TB) *Session {
-	cfg := SessionConfig{Name: "s", Gap: s.gap, MaxDuration: s.bound, Mode: s.mode(), PassLate: true,
+	cfg := SessionConfig{Name: "s", Gap: s.gap, MaxDuration: s.bound, Mode: s.mode(), Early: s.early, PassLate: true,
 		GroupBy: []GroupField{{Name: "k", Expr: "this.k"}}, Aggregates: parseAggregates(t, "count()", "sum(this.v)", "collect(this.v)")}
 	if s.gap == 0 {
 		cfg.GapExpr = "this.gap"
+	}
+	if s.having {
+		cfg.Having = func(res *Result) (bool, error) { return res.Values[1].AsInt()%3 != 0, nil }
 	}
 	return NewSession(cfg)
 }
@@ -69,6 +73,8 @@ func (c *sessionChaos) run() (output [][]string) {
 	requireProgressOnly(c.t, c.store)
 	require.Zero(c.t, c.op.Windows())
 	require.Zero(c.t, c.op.Groups())
+	require.Zero(c.t, c.op.pending)
+	require.False(c.t, c.op.alarm.set)
 	return output
 }
 
@@ -78,7 +84,7 @@ func (c *sessionChaos) step(in Instant, rows []Row) (text []string) {
 		once := func() ([]string, bool) {
 			out := &Output{}
 			if first && len(rows) > 0 {
-				c.op.Process(Instant{Late: in.Late, Close: in.Late}, rows, out)
+				c.op.Process(Instant{Late: in.Late, Close: in.Late, Wall: in.Wall}, rows, out)
 			}
 			done := c.op.Advance(in, limit, out)
 			c.check(in, out)
@@ -118,7 +124,7 @@ func (c *sessionChaos) restart() {
 // check looks at the invariants of the operator and of its rows.
 func (c *sessionChaos) check(in Instant, out *Output) {
 	for _, it := range out.items {
-		if it.result != nil && in.Late != watermark.Unset {
+		if it.result != nil && in.Late != watermark.Unset && (c.s.early == 0 || it.result.Timing != Deleted) { // nothing stateful follows early rows
 			require.GreaterOrEqual(c.t, it.result.Time, in.Late.Add(-SessionHold), "older than the late that is passed on")
 		}
 	}
@@ -166,7 +172,7 @@ func TestSessionsAnyCut(t *testing.T) {
 	for i := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, i))
 		s := randomSessions(r, false)
-		s.update = false
+		s.update, s.early, s.walls = false, 0, nil
 		newest := watermark.Min
 		var rows []Row
 		for _, batch := range s.batches {
@@ -198,19 +204,23 @@ func TestSessionsAnyCut(t *testing.T) {
 	}
 }
 
-// TestUpdatesEndAsAppend: a sink that keeps the newest row of each key, and
+// TestUpdatesEndAsAppend: of update mode and of early rows, a sink that keeps the newest row of each key, and
 // deletes what it is told to, ends with what append mode puts out.
 func TestUpdatesEndAsAppend(t *testing.T) {
 	seed := newSeed(t)
 	for i := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, i))
 		s := randomSessions(r, i%2 == 0)
+		early := time.Duration(r.Int64N(2) * (1 + r.Int64N(200))) // 0: update mode
 		keep := func(update bool) map[string]string {
-			s.update = update
+			s.update, s.early = update && early == 0, 0
+			if update {
+				s.early = early
+			}
 			op, out := s.operator(t), &Output{}
 			last := watermark.Unset
 			for n, in := range s.steps() {
-				op.Process(Instant{Late: in.Late, Close: in.Late}, s.batches[n], out)
+				op.Process(Instant{Late: in.Late, Close: in.Late, Wall: in.Wall}, s.batches[n], out)
 				require.True(t, op.Advance(in, 1<<20, out))
 				last = in.Close
 			}

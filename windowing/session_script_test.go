@@ -11,7 +11,7 @@ import (
 )
 
 // makeSession takes gap= (a duration, or this.name for the field that holds the
-// gap of a row), max=, mode=update, late=, group_by=a,b and every aggregate as
+// gap of a row), max=, mode=update, early=, having=FIELD, late=, group_by=a,b and every aggregate as
 // name=function(...).
 func makeSession(t *testing.T, c command, st *windowing.Stage) {
 	cfg := windowing.SessionConfig{Name: st.Name, PassLate: c.get("late", "drop") == "pass",
@@ -22,6 +22,7 @@ func makeSession(t *testing.T, c command, st *windowing.Stage) {
 		cfg.Gap = scriptDuration(t, gap)
 	}
 	cfg.GroupBy, cfg.Aggregates = scriptFields(t, c)
+	cfg.Early, cfg.Having = scriptDuration(t, c.get("early", "0s")), scriptHaving(c, cfg.Aggregates)
 	s := windowing.NewSession(cfg)
 	st.Operator, st.Definition, st.Hold, st.Revises = s, s.Definition(), windowing.SessionHold, cfg.Revises()
 	st.Binding = &sessionBinding{gap: cfg.GapExpr, windowBinding: windowBinding{

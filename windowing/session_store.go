@@ -12,6 +12,7 @@ import (
 // The records of a session operator.
 //
 //	p                       progress: the close that was reached
+//	e                       when early rows come out by the wall clock
 //	s <group> <id>          a session: its bounds, what is out for it, its accumulators
 //	s <group> <id> <number> a chunk of the accumulators that grow, once they are large
 //
@@ -19,8 +20,9 @@ import (
 // first row and stays when the bounds move. What belongs to a session is one
 // range. The order in which sessions close is not stored: Load makes it anew.
 const (
-	sessionTable   = 's'
-	sessionVersion = 1
+	sessionTable = 's'
+	// Version 1 knew no rows that were taken back under the bounds that hold.
+	sessionVersion = 2
 )
 
 // inlineLimit is up to how many bytes accumulators that grow stand in the record
@@ -61,6 +63,9 @@ func (s *Session) Save(out kv.Writer) {
 		out.Put([]byte{progressTable}, s.framed(kv.AppendVarint(s.payload[:0], int64(s.reached))))
 		s.progress = false
 	}
+	if s.alarm.changed {
+		s.alarm.save(out, s.framed(kv.AppendVarint(s.payload[:0], int64(s.alarm.at))))
+	}
 }
 
 func (s *Session) saveSession(out kv.Writer, it *session) {
@@ -75,7 +80,7 @@ func (s *Session) saveSession(out kv.Writer, it *session) {
 	for _, r := range it.shown {
 		b = kv.AppendVarint(b, int64(r.bounds.Start))
 		b = kv.AppendVarint(b, int64(r.bounds.End))
-		b = kv.AppendVarint(b, r.revision)
+		b = kv.AppendBool(kv.AppendVarint(b, r.revision), r.gone)
 	}
 	b = kv.AppendUvarint(b, uint64(it.stored.chunks))
 	for i, acc := range it.accumulators {
@@ -154,7 +159,7 @@ func (s *Session) Load(r kv.Reader) error {
 		return err
 	}
 	if data != nil {
-		d, err := openSessionRecord(data)
+		d, _, err := openSessionRecord(data)
 		if err == nil {
 			s.reached = watermark.Time(d.Varint())
 			err = d.Done()
@@ -162,6 +167,15 @@ func (s *Session) Load(r kv.Reader) error {
 		if err != nil {
 			return fmt.Errorf("record of the progress: %w", err)
 		}
+	}
+	if data, err = r.Get([]byte{alarmTable}); err == nil && data != nil {
+		var d *kv.Decoder
+		if d, _, err = openSessionRecord(data); err == nil {
+			err = s.alarm.load(d)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("record of early rows: %w", err)
 	}
 	l := sessionLoad{Session: s}
 	from := []byte{sessionTable}
@@ -174,8 +188,9 @@ func (s *Session) Load(r kv.Reader) error {
 // sessionLoad is the session whose chunks are being read.
 type sessionLoad struct {
 	*Session
-	it   *session
-	want uint32 // its chunks
+	it      *session
+	want    uint32 // its chunks
+	version byte   // of its record
 }
 
 func (l *sessionLoad) record(key, value []byte) error {
@@ -190,7 +205,7 @@ func (l *sessionLoad) load(key, value []byte) error {
 	if err != nil {
 		return err
 	}
-	d, err := openSessionRecord(value)
+	d, version, err := openSessionRecord(value)
 	if err != nil {
 		return err
 	}
@@ -200,6 +215,7 @@ func (l *sessionLoad) load(key, value []byte) error {
 	if err := l.finish(); err != nil {
 		return err
 	}
+	l.version = version
 	it := &session{id: name.id, stored: storedSession{there: true}}
 	if err := l.decode(it, d); err != nil {
 		return err
@@ -233,7 +249,11 @@ func (l *sessionLoad) decode(it *session, d *kv.Decoder) (err error) {
 	it.bounds = Span{Start: watermark.Time(d.Varint()), End: watermark.Time(d.Varint())}
 	it.pending = d.Bool()
 	for range d.Count(3) {
-		it.shown = append(it.shown, shownRow{bounds: Span{Start: watermark.Time(d.Varint()), End: watermark.Time(d.Varint())}, revision: d.Varint()})
+		row := shownRow{bounds: Span{Start: watermark.Time(d.Varint()), End: watermark.Time(d.Varint())}, revision: d.Varint()}
+		if l.version > 1 {
+			row.gone = d.Bool()
+		}
+		it.shown = append(it.shown, row)
 	}
 	chunks := d.Uvarint()
 	if it.bounds.Start < watermark.Min || it.bounds.End <= it.bounds.Start || !l.within(it.bounds) || chunks > 1<<31 || chunks > 0 && !l.grows {
@@ -270,6 +290,7 @@ func (l *sessionLoad) enter(it *session, group string) error {
 	g.insert(it)
 	l.closings.push(it)
 	if it.pending {
+		l.pending++
 		l.unshown, l.ordered = append(l.unshown, it), false
 	}
 	return nil
@@ -312,13 +333,13 @@ func (l *sessionLoad) chunk(name sessionName, number, data []byte) error {
 	return kv.NewDecoder(data).Done()
 }
 
-func openSessionRecord(data []byte) (*kv.Decoder, error) {
+func openSessionRecord(data []byte) (d *kv.Decoder, version byte, err error) {
 	version, payload, err := kv.Record(data)
 	if err != nil {
-		return nil, err
+		return nil, version, err
 	}
-	if version != sessionVersion {
-		return nil, fmt.Errorf("version %d, this build reads %d: %w", version, sessionVersion, kv.ErrCorrupt)
+	if version < 1 || version > sessionVersion {
+		return nil, version, unknownVersion(version, sessionVersion)
 	}
-	return kv.NewDecoder(payload), nil
+	return kv.NewDecoder(payload), version, nil
 }

@@ -184,3 +184,25 @@ func TestSessionLoadReadError(t *testing.T) {
 	require.NoError(t, store.Close())
 	require.ErrorIs(t, testSession(t, nil).Load(store), kv.ErrClosed)
 }
+
+// TestSessionLoadsVersion1: an earlier build did not say of a row whether it was
+// taken back.
+func TestSessionLoadsVersion1(t *testing.T) {
+	s := storedSessions(t)
+	s.Process(unsetInstant, numbered(1, testRow(0, "a", 1)), &Output{})
+	it := s.closings[0].it
+	b := kv.AppendVarint(kv.AppendVarint(nil, 0), 10)
+	b = kv.AppendUvarint(kv.AppendBool(b, true), 2)
+	for revision, end := range []int64{8, 10} {
+		b = kv.AppendVarint(kv.AppendVarint(kv.AppendVarint(b, 0), end), int64(revision+1))
+	}
+	b = kv.AppendUvarint(b, 0)
+	for _, acc := range it.accumulators {
+		b = acc.Append(b)
+	}
+	key := string(appendSessionKey(nil, sessionName{it.group.key, 1}))
+	loaded, out := storedSessions(t), &Output{}
+	require.NoError(t, loaded.Load(storeOf(t, map[string][]byte{key: kv.AppendRecord(nil, 1, b)})))
+	require.True(t, loaded.Advance(unsetInstant, 10, out))
+	require.Equal(t, []string{`[0,8) "a" delete 2`, `[0,10) "a" 1 [1] 1 early 3`}, sessionLines(out))
+}

@@ -199,15 +199,13 @@ func TestSessionDefinition(t *testing.T) {
 
 func TestSessionRefuses(t *testing.T) {
 	for name, change := range map[string]func(*SessionConfig){
-		"no gap":                func(cfg *SessionConfig) { cfg.Gap = 0 },
-		"a negative gap":        func(cfg *SessionConfig) { cfg.Gap = -1 },
-		"two gaps":              func(cfg *SessionConfig) { cfg.GapExpr = "this.gap" },
-		"a negative bound":      func(cfg *SessionConfig) { cfg.MaxDuration = -1 },
-		"a bound below the gap": func(cfg *SessionConfig) { cfg.MaxDuration = 9 },
-		"complete":              func(cfg *SessionConfig) { cfg.Mode = Complete },
-		"a condition on updates": func(cfg *SessionConfig) {
-			cfg.Mode, cfg.Having = Update, func(*Result) (bool, error) { return true, nil }
-		},
+		"no gap":                 func(cfg *SessionConfig) { cfg.Gap = 0 },
+		"a negative gap":         func(cfg *SessionConfig) { cfg.Gap = -1 },
+		"two gaps":               func(cfg *SessionConfig) { cfg.GapExpr = "this.gap" },
+		"a negative bound":       func(cfg *SessionConfig) { cfg.MaxDuration = -1 },
+		"a bound below the gap":  func(cfg *SessionConfig) { cfg.MaxDuration = 9 },
+		"complete":               func(cfg *SessionConfig) { cfg.Mode = Complete },
+		"early updates":          func(cfg *SessionConfig) { cfg.Mode, cfg.Early = Update, 1 },
 		"aggregates in disorder": func(cfg *SessionConfig) { cfg.Aggregates[0].Name = "z" },
 	} {
 		require.Panics(t, func() { testSession(t, change) }, name)

@@ -2,28 +2,44 @@ package windowing
 
 import (
 	"slices"
+	"time"
 
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/watermark"
 )
 
-// early is the alarm of early rows: groups of open windows that change stir until
-// it rings, then they come out with the value that they have by then, all at once.
-// The first change after it rang sets it again, so that a group comes out once in
-// each stretch of WindowConfig.Early at most, and no later than that after a
-// change. It is state, so that a restart keeps the time.
-type early struct {
+// alarm is when early rows come out: what changes before that comes out then, all
+// at once, with the value that it has by then. The first change after it rang sets
+// it again, so that a row comes out once in each stretch of the setting at most,
+// and no later than that after a change. It is state, so that a restart keeps the
+// time.
+type alarm struct {
 	at      watermark.Time // of the wall clock, valid where set
 	set     bool
 	changed bool // since the last Save
+}
+
+func (a *alarm) ring(at watermark.Time) { a.at, a.set, a.changed = at, true, true }
+
+func (a *alarm) silence() { a.set, a.changed = false, true }
+
+// due says whether it rings; every is the setting, which bounds how far away it is
+// where the clock was set back.
+func (a *alarm) due(wall watermark.Time, every time.Duration) bool {
+	if next := wall.Add(every); !a.set || a.at > next {
+		a.ring(next)
+	}
+	return wall >= a.at
+}
+
+// early is what a window operator knows of early rows: groups of open windows that
+// change stir until the alarm rings.
+type early struct {
+	alarm
 	// marked are the groups whose windows stir already, by slice and group: a slice
 	// may be in many windows. No state, it saves work only.
 	marked map[*timeSlice][]bool
 }
-
-func (e *early) ring(at watermark.Time) { e.at, e.set, e.changed = at, true, true }
-
-func (e *early) silence() { e.set, e.changed = false, true }
 
 // stir lets the groups that changed in a slice stir in its windows that are not
 // final: those behind after.
@@ -85,15 +101,12 @@ func (t *revisionTable) calm(r *revised) {
 }
 
 // wake lets the groups that stir come out once the wall clock says so, except in
-// windows that are final by now. A clock that was set back does not hold them up.
+// windows that are final by now.
 func (w *Window) wake(in Instant) {
 	if w.config.Early == 0 || w.revisions.stirs == 0 {
 		return
 	}
-	if next := in.Wall.Add(w.config.Early); !w.early.set || w.early.at > next {
-		w.early.ring(next)
-	}
-	if in.Wall < w.early.at {
+	if !w.early.due(in.Wall, w.config.Early) {
 		return
 	}
 	t := &w.revisions
@@ -124,15 +137,8 @@ func (w *Window) Alarm() (wall watermark.Time, ok bool) {
 }
 
 func (w *Window) saveAlarm(out kv.Writer) {
-	if !w.early.changed {
-		return
-	}
-	w.early.changed = false
-	key := []byte{alarmTable}
-	if w.early.set {
-		out.Put(key, w.framed(windowVersion, kv.AppendVarint(w.payload[:0], int64(w.early.at))))
-	} else {
-		out.Delete(key, kv.After(key))
+	if w.early.changed {
+		w.early.save(out, w.framed(windowVersion, kv.AppendVarint(w.payload[:0], int64(w.early.at))))
 	}
 }
 
@@ -141,6 +147,21 @@ func (w *Window) loadAlarm(_, value []byte) error {
 	if err != nil {
 		return err
 	}
-	w.early.at, w.early.set = watermark.Time(d.Varint()), true
+	return w.early.load(d)
+}
+
+// save writes the record of the alarm, or deletes it.
+func (a *alarm) save(out kv.Writer, record []byte) {
+	a.changed = false
+	key := []byte{alarmTable}
+	if a.set {
+		out.Put(key, record)
+	} else {
+		out.Delete(key, kv.After(key))
+	}
+}
+
+func (a *alarm) load(d *kv.Decoder) error {
+	a.at, a.set = watermark.Time(d.Varint()), true
 	return d.Done()
 }

@@ -34,7 +34,7 @@ type flushedRow struct {
 	revision int64
 	hash     uint64
 	closed   bool // it came out at its ordinary close too
-	deleted  bool // it was taken back; its window is open and may bring it again
+	deleted  bool // it was taken back; it may come again
 	seen     bool // the flush of this run has put it out
 }
 
@@ -64,10 +64,13 @@ func (f *flushed) pass(row *windowing.Row, flush bool) bool {
 	if !known && !flush {
 		return true
 	}
-	hash := f.hash(row)
-	same := known && old.hash == hash && !old.deleted
+	hash, deleted := f.hash(row), m.Timing == windowing.Deleted
+	same := known && old.deleted == deleted && (deleted || old.hash == hash)
 	if known && !same {
-		m.Revision, m.Timing = max(old.revision+1, m.Revision), windowing.AfterEnd
+		m.Revision = max(old.revision+1, m.Revision)
+		if !deleted {
+			m.Timing = windowing.AfterEnd
+		}
 	}
 	closed := old.closed || !flush
 	switch {
@@ -81,7 +84,7 @@ func (f *flushed) pass(row *windowing.Row, flush bool) bool {
 		old.seen, old.closed = true, true
 		f.rows[m.RowKey] = old
 	default:
-		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash, closed: closed, seen: true}
+		f.rows[m.RowKey] = flushedRow{revision: m.Revision, hash: hash, closed: closed, deleted: deleted, seen: true}
 	}
 	f.dirty[m.RowKey] = flushedBody{}
 	return !same

@@ -66,6 +66,9 @@ func (sumBinding) Render(res *windowing.Result) windowing.Message {
 	if err != nil {
 		panic(err)
 	}
+	if res.Timing == windowing.Deleted {
+		return &note{at: res.Time, key: key.AsString()}
+	}
 	return &note{at: res.Time, key: key.AsString(), n: res.Values[0].AsInt()}
 }
 
@@ -88,6 +91,11 @@ func lateStage(name string, size, lateness time.Duration, key func(n *note) stri
 
 // havingStage is one that puts out some rows only.
 func havingStage(name string, size, lateness time.Duration, key func(n *note) string, having func(n int64) bool) windowing.Stage {
+	return earlyStage(name, size, lateness, 0, key, having)
+}
+
+// earlyStage is one that puts out rows before the end.
+func earlyStage(name string, size, lateness, early time.Duration, key func(n *note) string, having func(n int64) bool) windowing.Stage {
 	grid, err := windowing.NewTumbling(size, 0)
 	if err != nil {
 		panic(err)
@@ -96,14 +104,14 @@ func havingStage(name string, size, lateness time.Duration, key func(n *note) st
 	if err != nil {
 		panic(err)
 	}
-	cfg := windowing.WindowConfig{Name: name, Assigner: grid, Lateness: lateness,
+	cfg := windowing.WindowConfig{Name: name, Assigner: grid, Lateness: lateness, Early: early,
 		GroupBy: []windowing.GroupField{{Name: "key", Expr: "this.key"}}, Aggregates: []windowing.Aggregate{{Name: "n", Call: call}}}
 	if having != nil {
 		cfg.Having = func(res *windowing.Result) (bool, error) { return having(res.Values[0].AsInt()), nil }
 	}
 	w := windowing.NewWindow(cfg)
 	return windowing.Stage{Name: name, Kind: "tumbling_window", Operator: w, Hold: 1, Binding: sumBinding{key: key},
-		Revises: lateness > 0, Definition: w.Definition()}
+		Revises: cfg.Revises(), Definition: w.Definition()}
 }
 
 func wholeKey(n *note) string { return n.key }
