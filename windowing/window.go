@@ -76,6 +76,7 @@ func (c *WindowConfig) Revises() bool { return c.Mode != Append || c.Lateness > 
 // window that was never saved is never deleted from the store either; no window
 // up to emitted is final a second time.
 type Window struct {
+	resident
 	config    WindowConfig
 	args      *ArgLayout
 	identity  *Identity
@@ -88,7 +89,9 @@ type Window struct {
 	blocks    blockTable
 	closing   closing
 	cursor    cursor
-	progress  bool // reached, emitted or the cursor changed since the last Save
+	progress  bool  // reached, emitted or the cursor changed since the last Save
+	weight    int   // of the record of a group, in bytes
+	failure   error // of the step: state could not be read back
 	group     []agg.Accumulator
 	waiting   rowBlock // of Process
 	drawn     []drawn  // of results
@@ -153,6 +156,10 @@ func (w *Window) Process(in Instant, rows []Row, out *Output) {
 		}
 	}
 	w.apply(&w.waiting)
+	if w.failure != nil {
+		out.Break(w.failure)
+		return
+	}
 	w.revise(in, gone)
 }
 
@@ -189,7 +196,7 @@ func (w *Window) add(s *timeSlice, row *Row) {
 func (w *Window) place(s *timeSlice, row *Row, hash uint32) (number uint32) {
 	number, added := w.state.place(s, row.Key, hash)
 	if added {
-		w.fill(s.of(number))
+		w.bring(s, number)
 	}
 	w.state.touch(s, number)
 	if w.state.revises {
@@ -231,8 +238,8 @@ func (w *Window) Definition() []Setting {
 // where they do not overlap, else of slices.
 func (w *Window) Windows() int { return len(w.state.ordered) }
 
-// Groups is the number of groups over all slices.
-func (w *Window) Groups() int { return w.state.groups }
+// Groups is the number of groups over all slices, wherever they are.
+func (w *Window) Groups() int { return w.state.groups + w.state.away }
 
 // Sizes gives Windows and Groups, for metrics.
 func (w *Window) Sizes() (windows, groups int) { return w.Windows(), w.Groups() }

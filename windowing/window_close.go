@@ -19,6 +19,7 @@ type closing struct {
 	groups []ranked   // not handed out yet, ordered by key
 	order  []ranked   // memory of groups, for the next window
 	merged *timeSlice // memory of table where a window has several slices
+	pages  *pages     // where groups are on disk: groups are one page of them
 }
 
 // cursor is the last group that was handed out of a window that has more of
@@ -67,6 +68,10 @@ func (w *Window) closeDue(limit int, out *Output) (done bool) {
 			return false
 		}
 		limit -= w.emit(window, limit, out)
+		if w.failure != nil {
+			out.Break(w.failure)
+			return false
+		}
 		if w.closing.table != nil {
 			return false
 		}
@@ -121,7 +126,13 @@ func (w *Window) forget() {
 func (w *Window) emit(window Span, limit int, out *Output) int {
 	c := &w.closing
 	if c.table == nil {
-		w.begin(window)
+		w.begin(window, limit)
+	}
+	if c.pages != nil && w.failure == nil {
+		w.failure = w.page(limit)
+	}
+	if w.failure != nil {
+		return 0
 	}
 	n := min(limit, len(c.groups))
 	groups, table := c.groups[:n], c.table
@@ -138,7 +149,7 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 	}
 	w.progress = w.progress || w.cursor.set
 	w.cursor = cursor{}
-	if n < len(c.groups) {
+	if n < len(c.groups) || c.pages != nil && len(c.pages.streams) > 0 {
 		w.cursor, w.progress = cursor{set: true, span: window, group: table.groups.key(c.groups[n-1].number)}, true
 		c.groups = c.groups[n:]
 		return n
@@ -154,9 +165,14 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 }
 
 // begin sorts the groups of a window, once for all the calls that hand them out.
-func (w *Window) begin(window Span) {
+func (w *Window) begin(window Span, limit int) {
 	c := &w.closing
 	c.window = window
+	if parts := w.state.within(window); isAway(parts) {
+		c.table = w.empty()
+		w.failure = w.beginPages(parts, limit)
+		return
+	}
 	if parts := w.pieces(window); len(parts) == 1 && w.config.Fill == NoFill {
 		c.table = parts[0]
 		_, more := w.config.Assigner.Next(c.table.span, window)
@@ -181,12 +197,18 @@ func (w *Window) begin(window Span) {
 
 // merge puts the groups of several slices together. The table is used again.
 func (w *Window) merge(parts []*timeSlice) *timeSlice {
+	merged := w.empty()
+	w.mergeTables(merged, parts)
+	return merged
+}
+
+// empty gives the table of the closing for groups that are not one slice's.
+func (w *Window) empty() *timeSlice {
 	c := &w.closing
 	if c.merged == nil {
 		c.merged = &timeSlice{width: w.state.width}
 	}
 	c.merged.clear()
-	w.mergeTables(c.merged, parts)
 	return c.merged
 }
 

@@ -29,22 +29,25 @@ func newSeed(t testing.TB) uint64 {
 
 // chaos runs a stream with restarts, crashes and parts by chance.
 type chaos struct {
-	t     testing.TB
-	r     *rand.Rand
-	s     stream
-	store kv.Store
-	w     *Window
+	t      testing.TB
+	r      *rand.Rand
+	s      stream
+	bound  int64 // bytes of state that may stay in memory, 0: all of it
+	store  kv.Store
+	w      *Window
+	flight *kv.Batch // what was saved and is not in the store yet
 }
 
 // run gives the lines of each batch and of the end of time.
 func (c *chaos) run() (output [][]string) {
-	c.store, c.w = kv.NewMemory(), c.s.window(c.t)
+	c.store = kv.NewMemory()
+	c.w = c.window()
 	for i, in := range c.s.steps() {
 		output = append(output, c.step(in, c.s.batches[i]))
 	}
 	w := c.s.steps()[len(c.s.batches)-1].Close
 	output = append(output, c.step(Instant{Late: w, Close: watermark.EndOfTime}, nil))
-	saveTo(c.t, c.w, c.store)
+	c.save()
 	if c.s.mode == Complete {
 		return output
 	}
@@ -69,7 +72,7 @@ func (c *chaos) step(in Instant, rows []Row) (text []string) {
 			return lines(out), done
 		}
 		if c.r.IntN(3) == 0 { // what was not saved is lost and done again
-			saveTo(c.t, c.w, c.store)
+			c.save()
 			lost, _ := once()
 			c.restart()
 			again, done := once()
@@ -82,11 +85,16 @@ func (c *chaos) step(in Instant, rows []Row) (text []string) {
 		}
 		part, done := once()
 		text = append(text, part...)
-		if c.r.IntN(2) == 0 {
-			saveTo(c.t, c.w, c.store)
-			if c.r.IntN(2) == 0 {
-				c.restart()
-			}
+		switch c.r.IntN(4) {
+		case 0:
+			c.save()
+		case 1:
+			c.save()
+			c.restart()
+		case 2: // it is on its way while the next rows come
+			c.land()
+			c.flight = &kv.Batch{}
+			c.w.Save(c.flight)
 		}
 		if done {
 			return text
@@ -95,8 +103,33 @@ func (c *chaos) step(in Instant, rows []Row) (text []string) {
 }
 
 func (c *chaos) restart() {
-	c.w = c.s.window(c.t)
+	c.land()
+	c.w = c.window()
 	require.NoError(c.t, c.w.Load(c.store))
+}
+
+func (c *chaos) window() *Window {
+	w := c.s.window(c.t)
+	if c.bound > 0 {
+		w.Bound(c.bound, c.store)
+	}
+	return w
+}
+
+// save commits what changed.
+func (c *chaos) save() {
+	c.land()
+	saveTo(c.t, c.w, c.store)
+	c.w.Committed()
+}
+
+// land commits what is on its way.
+func (c *chaos) land() {
+	if c.flight != nil {
+		require.NoError(c.t, c.store.Commit(c.flight))
+		c.flight = nil
+		c.w.Committed()
+	}
 }
 
 // eachGrid runs a test for every kind of grid.
@@ -122,7 +155,7 @@ func TestWindowAgainstOracle(t *testing.T) {
 				s.early = time.Duration(1 + r.Int64N(200))
 			}
 			s.walls = randomWalls(r, len(s.batches))
-			c := &chaos{t: t, r: r, s: s}
+			c := &chaos{t: t, r: r, s: s, bound: []int64{0, 1, 1000}[r.IntN(3)]}
 			want, got := s.oracle(), c.run()
 			for n := range want { // a whole stream is too much to read
 				require.Equal(t, want[n], got[n], "step %d of stream %d of seed %d: %s", n, i, seed, s)

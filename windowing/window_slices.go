@@ -17,6 +17,7 @@ type timeSlice struct {
 	dirty        []bool   // by group: it changed since the last Save
 	changed      []uint32 // the dirty groups, and some that were handed out since
 	saved        bool     // some group of it may be in the store
+	away         awayGroups
 	fresh        fresh
 }
 
@@ -86,7 +87,8 @@ type sliceTable struct {
 	ordered []*timeSlice // all of them, oldest first
 	dirty   []*timeSlice // those with dirty groups, and some that were dropped since
 	dropped []Span       // those whose records are to be deleted
-	groups  int          // over all slices
+	groups  int          // in memory, over all slices
+	away    int          // on disk only, over all slices
 	revises bool         // active is wanted
 	active  []*timeSlice // those that the rows of one Process changed
 }
@@ -167,6 +169,7 @@ func (t *sliceTable) drop(n int) {
 	for _, s := range t.ordered[:n] {
 		delete(t.byStart, s.span.Start)
 		t.groups -= s.groups.count()
+		t.away -= s.away.count
 		s.changed = nil
 		if s.saved {
 			t.dropped = append(t.dropped, s.span)

@@ -70,6 +70,7 @@ func (w *Window) saveSlice(out kv.Writer, s *timeSlice) {
 		w.key = append(w.key[:prefix], s.groups.key(number)...)
 		out.Put(w.key, w.framed(windowVersion, payload))
 		s.dirty[number], s.saved = false, true
+		w.weight = len(payload)
 	}
 	s.changed = s.changed[:0]
 }
@@ -118,7 +119,11 @@ func (w *Window) Load(r kv.Reader) error {
 			return fmt.Errorf("record of the progress: %w", err)
 		}
 	}
-	if err := scanTable(r, groupTable, w.loadGroup); err != nil {
+	load := w.loadGroup
+	if w.bounded() {
+		load = w.loadAway
+	}
+	if err := scanTable(r, groupTable, load); err != nil {
 		return err
 	}
 	if err := scanTable(r, revisionTag, w.loadRevision); err != nil {
@@ -162,22 +167,14 @@ func (w *Window) loadProgress(data []byte) error {
 
 // loadGroup restores one group of a slice.
 func (w *Window) loadGroup(key, value []byte) error {
-	span, name, err := splitGroupKey(key)
+	s, name, err := w.loadSlice(key)
 	if err != nil {
-		return err
-	}
-	if !w.isSlice(span) {
-		return fmt.Errorf("%s to %s is not a slice of these windows: %w", span.Start, span.End, kv.ErrCorrupt)
-	}
-	if err := w.checkGroup(name); err != nil {
 		return err
 	}
 	accumulators, err := w.decode(value)
 	if err != nil {
 		return err
 	}
-	s := w.state.open(span)
-	s.saved = true
 	number, _ := w.state.place(s, name, hashKey(name))
 	copy(s.of(number), accumulators)
 	return nil
