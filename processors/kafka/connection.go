@@ -56,6 +56,7 @@ func connectionFields() []*service.ConfigField {
 // connection is where and how to connect.
 type connection struct {
 	brokers []string
+	user    string // of sasl, "" for none
 	options []kgo.Opt
 }
 
@@ -95,10 +96,11 @@ func parseConnection(conf *service.ParsedConfig) (c connection, err error) {
 		return c, err
 	}
 	c.options = append(c.options, network)
-	mechanisms, err := parseSASL(conf)
+	mechanisms, user, err := parseSASL(conf)
 	if err != nil {
 		return c, err
 	}
+	c.user = user
 	if len(mechanisms) > 0 {
 		c.options = append(c.options, kgo.SASL(mechanisms...))
 	}
@@ -157,7 +159,11 @@ func parseTCP(conf *service.ParsedConfig) (*net.Dialer, error) {
 	return d, nil
 }
 
-// named says which brokers an error is about.
+// named says which brokers an error is about, and as whom they were asked.
 func (c connection) named(err error) error {
-	return fmt.Errorf("%s %s: %w", fieldBrokers, strings.Join(c.brokers, ","), explain(err))
+	as := ""
+	if c.user != "" {
+		as = fmt.Sprintf(", %s %s %q", fieldSASL, fieldUsername, c.user)
+	}
+	return fmt.Errorf("%s %s%s: %w", fieldBrokers, strings.Join(c.brokers, ","), as, explain(err))
 }

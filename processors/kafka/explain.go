@@ -3,8 +3,10 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -58,8 +60,8 @@ func explain(err error) error {
 	switch text := err.Error(); {
 	case errors.As(err, &dns):
 		return fmt.Errorf("%w (no such host: correct seed_brokers)", err)
-	case errors.As(err, &eof):
-		return fmt.Errorf("%w (the broker hangs up: check tls, sasl and the port in seed_brokers)", err)
+	case errors.As(err, &eof), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("%w (the broker hangs up: check sasl, tls and the port in seed_brokers)", err)
 	case strings.Contains(text, "no prior committed offset"):
 		return fmt.Errorf("%w (start_offset: committed consumes only what consumer_group has committed before: use earliest or latest)", err)
 	case strings.Contains(text, "invalid record partitioning choice"):

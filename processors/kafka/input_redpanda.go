@@ -2,7 +2,14 @@ package kafka
 
 import (
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors"
 )
+
+// hostedWindow is how much of a partition may be in flight inside of a host, in
+// buffers of a partition. The host acknowledges after a commit, which is for many
+// batches at once.
+const hostedWindow = 4
 
 // nameRedpanda is the name of the input and of the output.
 const nameRedpanda = "redpanda"
@@ -28,6 +35,9 @@ func init() {
 		c, err := parseConsumer(conf)
 		if err != nil {
 			return nil, err
+		}
+		if processors.InsideHost() {
+			c.shelf.window = hostedWindow * c.shelf.buffer
 		}
 		return newReader(c, res), nil
 	}))

@@ -1,8 +1,14 @@
 package kafka
 
 import (
+	"context"
+	"errors"
+	"net"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Faults that go on are said again after a while that doubles from the first to
@@ -33,9 +39,18 @@ func newNag(say func(format string, v ...any)) *nag {
 // about says a fault unless the same one about the same thing was said a short
 // time ago.
 func (n *nag) about(thing string, err error) {
+	if ours(err) {
+		return
+	}
 	if n.due(thing+": "+err.Error(), time.Now()) {
 		n.say("%s: %v", thing, err)
 	}
+}
+
+// ours reports an error that comes of closing a client.
+func ours(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "operation was canceled")
 }
 
 func (n *nag) due(text string, now time.Time) bool {

@@ -68,7 +68,7 @@ func (r *reader) ReadBatch(ctx context.Context) (service.MessageBatch, service.A
 	}
 	batch := messages(p.records, p.end)
 	var index *service.Indexer
-	if r.shelf.replay {
+	if s.shelf.replay && s.shelf.window == 0 { // a host refuses nothing
 		index = batch.Index()
 	}
 	n := len(batch)

@@ -45,37 +45,40 @@ func saslField() *service.ConfigField {
 		Example([]any{map[string]any{"mechanism": "SCRAM-SHA-512", "username": "foo", "password": "bar"}})
 }
 
-func parseSASL(conf *service.ParsedConfig) (found []sasl.Mechanism, err error) {
+// parseSASL gives the ways to authenticate, and the user of the first.
+func parseSASL(conf *service.ParsedConfig) (found []sasl.Mechanism, first string, err error) {
 	if !conf.Contains(fieldSASL) {
-		return nil, nil
+		return nil, "", nil
 	}
 	list, err := conf.FieldObjectList(fieldSASL)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for i, c := range list {
 		word, err := parseChoice(c, fieldMechanism, mechanismNames...)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %d: %w", fieldSASL, i, err)
+			return nil, "", fmt.Errorf("%s: %d: %w", fieldSASL, i, err)
 		}
 		user, err := c.FieldString(fieldUsername)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		password, err := c.FieldString(fieldPassword)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		make := mechanisms[word]
 		switch {
 		case make == nil:
 			continue
 		case user == "" || password == "":
-			return nil, fmt.Errorf("%s: %d: %s needs a %s and a %s", fieldSASL, i, word, fieldUsername, fieldPassword)
+			return nil, "", fmt.Errorf("%s: %d: %s needs a %s and a %s", fieldSASL, i, word, fieldUsername, fieldPassword)
 		}
-		found = append(found, make(user, password))
+		if found = append(found, make(user, password)); first == "" {
+			first = user
+		}
 	}
-	return found, nil
+	return found, first, nil
 }
 
 // parseTLS gives the way to the brokers, plain or over TLS.
