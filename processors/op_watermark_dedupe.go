@@ -61,6 +61,10 @@ pipeline:
 		Fields(commonFields()...)
 }
 
+// likelyDelay is that of a watermark which an operator on its own does not know when
+// it starts.
+const likelyDelay = 10 * time.Second
+
 // Mistakes of a deduplication.
 var (
 	errWithinTime = errors.New("within: with_event_time forgets a key when the watermark has passed its time: remove one of the two")
@@ -77,7 +81,7 @@ func parseDedupe(conf *service.ParsedConfig) (*operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
-	cfg.Codec = messageCodec{}
+	cfg.Codec, cfg.Delay = messageCodec{}, likelyDelay
 	byDelay := cfg.DefaultWithin && !cfg.WithEventTime
 	fit := func(within time.Duration) {
 		cfg.Within = within
@@ -95,12 +99,14 @@ func parseDedupe(conf *service.ParsedConfig) (*operator, error) {
 		reader.within = true
 		fit(-1)
 	}
-	if byDelay {
-		op.behind = func(w *operator) error {
+	op.behind = func(w *operator) error {
+		cfg.Delay = w.delay
+		if byDelay {
 			reader.within = false
-			fit(w.delay)
-			return nil
+			cfg.Within = w.delay
 		}
+		fit(cfg.Within)
+		return nil
 	}
 	op.compile = reader.compile(cfg.Key)
 	op.bind = func(p *program) windowing.Binding { return &dedupeBinding{program: p} }

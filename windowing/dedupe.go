@@ -17,7 +17,10 @@ type DedupeConfig struct {
 	// Within is how long after its first row a key is remembered, in event time.
 	// Below 0 each row says so itself: Row.Args[0] is an Int of nanoseconds. Then
 	// KeepLast cannot be.
-	Within         time.Duration
+	Within time.Duration
+	// Delay is about how far rows may be behind, 0 where nobody knows: it sizes the
+	// pieces in which keys are kept, and may change freely.
+	Delay          time.Duration
 	DefaultWithin  bool // the user has set none: it may change freely
 	WithEventTime  bool // the event time is part of the key, which then goes with it
 	KeepLast       bool // the row with the largest event time comes out, when the key goes
@@ -61,10 +64,10 @@ type Dedupe struct {
 	config   DedupeConfig
 	identity *Identity
 	keys     map[string]*known
-	segments []*dedupeSegment // in the order of their ends
-	due      minHeap[*known]  // with KeepLast: what is in memory
-	horizon  instant          // with KeepLast: what goes up to it is in memory
-	passed   instant          // with KeepLast: what came out up to it is over
+	segments segments[*known]
+	due      minHeap[*known] // with KeepLast: what is in memory
+	horizon  instant         // with KeepLast: what goes up to it is in memory
+	passed   instant         // with KeepLast: what came out up to it is over
 	reached  watermark.Time
 	progress bool // reached or passed changed since the last Save
 
@@ -87,7 +90,7 @@ type known struct {
 	until   watermark.Time // it goes when close is there
 	arrival int64          // of its first row
 	last    *candidate     // with KeepLast
-	segment *dedupeSegment
+	segment *segment[*known]
 	saved   int64 // the Save that wrote it, where it is not dirty
 	dirty   bool  // in changed
 	gone    bool  // another one has its key, or it is over
@@ -102,27 +105,13 @@ type candidate struct {
 	payload string
 }
 
-// instant is a place in the order in which keys go.
-type instant struct {
-	until   watermark.Time
-	arrival int64
-}
-
-var beginning = instant{until: watermark.Unset}
-
-func (i instant) before(other instant) bool {
-	if i.until != other.until {
-		return i.until < other.until
-	}
-	return i.arrival < other.arrival
-}
-
-func (k *known) goes() instant { return instant{k.until, k.arrival} }
+// stands is the order in which keys go.
+func (k *known) stands() instant { return instant{k.until, k.arrival} }
 
 var _ earlier[*known] = (*known)(nil)
 
 // before is the order in which keys go.
-func (k *known) before(other *known) bool { return k.goes().before(other.goes()) }
+func (k *known) before(other *known) bool { return k.stands().before(other.stands()) }
 
 // NewDedupe makes an operator that remembers nothing yet. A configuration that
 // cannot be is a mistake of the program and panics.
@@ -161,14 +150,13 @@ func (d *Dedupe) look(row *Row, out *Output) (ok bool) {
 		d.key = kv.AppendTime(d.key, row.Time)
 	}
 	until := d.until(row)
-	last := d.segmentEnd(until, row.Time)
-	k, err := d.find(last)
+	k, err := d.find()
 	if err != nil {
 		out.Break(err)
 		return false
 	}
 	if k == nil {
-		k = &known{key: string(d.key), until: until, arrival: row.Arrival, segment: d.segment(last)}
+		k = &known{key: string(d.key), until: until, arrival: row.Arrival, segment: d.segments.at(d.segmentOf(until, row.Time))}
 		if d.config.KeepLast {
 			k.last = d.candidate(row)
 		} else {
@@ -193,7 +181,7 @@ func (d *Dedupe) look(row *Row, out *Output) (ok bool) {
 // over says that a key is forgotten.
 func (d *Dedupe) over(k *known) bool {
 	if d.config.KeepLast {
-		return !d.passed.before(k.goes())
+		return !d.passed.before(k.stands())
 	}
 	return k.until <= d.reached
 }
@@ -274,7 +262,7 @@ func (d *Dedupe) Advance(in Instant, limit int, out *Output) (done bool) {
 			}
 			d.due.pop()
 			d.forget(k)
-			d.passed, d.progress = k.goes(), true
+			d.passed, d.progress = k.stands(), true
 			out.Emit(d.result(k))
 			budget -= silentPerResult
 		}
@@ -318,9 +306,5 @@ func (d *Dedupe) Definition() []Setting {
 
 // Sizes gives the keys that are remembered.
 func (d *Dedupe) Sizes() (windows, groups int) {
-	groups = len(d.keys)
-	for _, s := range d.segments {
-		groups += s.away
-	}
-	return 0, groups
+	return 0, len(d.keys) + d.segments.away()
 }

@@ -104,7 +104,7 @@ func TestDedupesAgainstOracle(t *testing.T) {
 	seed := newSeed(t)
 	for i := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, i))
-		cfg := DedupeConfig{Name: "d", Within: time.Duration(r.IntN(50)), WithEventTime: r.IntN(3) == 0, KeepLast: r.IntN(2) == 0,
+		cfg := DedupeConfig{Name: "d", Delay: time.Duration(r.IntN(200)), Within: time.Duration(r.IntN(50)), WithEventTime: r.IntN(3) == 0, KeepLast: r.IntN(2) == 0,
 			PassDuplicates: true, PassLate: true, Codec: textCodec{}}
 		keys := 1 + r.IntN(6)
 		steps := randomSteps(r, func(row *Row) { row.Key = randomKey(r, keys) })

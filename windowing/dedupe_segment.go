@@ -1,65 +1,18 @@
 package windowing
 
 import (
-	"cmp"
 	"slices"
 
-	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/watermark"
 )
 
-// dedupeSegment holds the keys that go in a stretch of event time, up to last. Its
-// records have last in their keys, and are deleted as a whole.
-type dedupeSegment struct {
-	first  watermark.Time // no key goes before it
-	last   watermark.Time
-	list   []*known // in memory, without KeepLast; some are gone
-	filter filter   // of what is away, or was
-	away   int      // keys on disk only, some of which may be over
-	stored bool     // there are records
-}
-
-const (
-	// segmentShare is how many segments the time of a key is cut into at most. More
-	// of them take longer to look through, fewer keep what is over for longer.
-	segmentShare = 8
-	// leastSegment is the shortest one, in nanoseconds; a power of two.
-	leastSegment watermark.Time = 1 << 20
-	// timedSegment is that of keys which have their event time in them: only one is
-	// looked through.
-	timedSegment watermark.Time = 1 << 33
-)
-
-// segmentEnd is the end of the segment of a key. Its length is a power of two: where
-// `within` changes a little the segments stay the same, and others may lie across
-// each other.
-func (d *Dedupe) segmentEnd(until, at watermark.Time) watermark.Time {
-	width := leastSegment
-	if d.config.WithEventTime {
-		width = timedSegment
-	} else {
-		for share := (until - at) / segmentShare; width < share && width < 1<<62; {
-			width <<= 1
-		}
+// segmentOf is the end of the segment of a key.
+func (d *Dedupe) segmentOf(until, at watermark.Time) watermark.Time {
+	kept := d.config.Delay
+	if !d.config.WithEventTime {
+		kept = max(kept, until.Sub(at))
 	}
-	if from := until &^ (width - 1); from <= watermark.Max-width {
-		return from + (width - 1)
-	}
-	return watermark.EndOfTime
-}
-
-// segment gives the segment that ends at last, made where there is none.
-func (d *Dedupe) segment(last watermark.Time) *dedupeSegment {
-	if n := len(d.segments); n > 0 && d.segments[n-1].last == last {
-		return d.segments[n-1]
-	}
-	at, found := slices.BinarySearchFunc(d.segments, last, func(s *dedupeSegment, last watermark.Time) int {
-		return cmp.Compare(s.last, last)
-	})
-	if !found {
-		d.segments = slices.Insert(d.segments, at, &dedupeSegment{first: watermark.EndOfTime, last: last})
-	}
-	return d.segments[at]
+	return segmentEnd(until, kept)
 }
 
 // remember puts a key into memory.
@@ -100,7 +53,7 @@ const candidateBytes = 56
 
 // find gives the key in d.key, nil where it is not remembered. It is brought back to
 // memory where it is away.
-func (d *Dedupe) find(last watermark.Time) (*known, error) {
+func (d *Dedupe) find() (*known, error) {
 	if k := d.keys[string(d.key)]; k != nil && !d.over(k) {
 		return k, nil
 	}
@@ -110,7 +63,7 @@ func (d *Dedupe) find(last watermark.Time) (*known, error) {
 	hash := hashOfKey(d.key)
 	for i := len(d.segments) - 1; i >= 0 && d.segments[i].last > d.reached; i-- {
 		s := d.segments[i]
-		if s.away == 0 || d.config.WithEventTime && s.last != last || !s.filter.has(hash) {
+		if s.away == 0 || !s.filter.has(hash) {
 			continue
 		}
 		if k, err := d.fetch(s); k != nil || err != nil {
@@ -121,8 +74,8 @@ func (d *Dedupe) find(last watermark.Time) (*known, error) {
 }
 
 // fetch reads the key in d.key back from a segment, nil where it is not there.
-func (d *Dedupe) fetch(s *dedupeSegment) (*known, error) {
-	d.rest = append(s.appendKey(d.rest[:0]), d.key...)
+func (d *Dedupe) fetch(s *segment[*known]) (*known, error) {
+	d.rest = append(appendSegment(d.rest[:0], dedupeTable, s.last), d.key...)
 	value, err := d.disk.Get(d.rest)
 	if value == nil && err == nil {
 		return nil, nil
@@ -172,22 +125,23 @@ func (d *Dedupe) Committed() {
 	d.shed()
 }
 
-// shed lets keys leave memory where it is full: without KeepLast those that go first,
-// since a key is mostly repeated soon, else those that go last.
+// shed lets keys leave memory where it is full: those that go first, since a key is
+// mostly repeated soon.
 func (d *Dedupe) shed() {
 	if !d.full() {
 		return
 	}
 	excess := d.excess()
 	if d.config.KeepLast {
-		slices.SortFunc(d.due, compareKnown) // which is a heap
-		for i := len(d.due) - 1; i >= 0 && excess > 0; i-- {
-			if k := d.due[i]; d.horizon.before(k.goes()) && d.leave(k) {
+		slices.SortFunc(d.due, inOrder) // which is a heap
+		n := 0
+		for ; n < len(d.due) && excess > 0; n++ {
+			if k := d.due[n]; d.horizon.before(k.stands()) && d.leave(k) {
 				excess -= k.bytes()
-				d.due[i] = nil
+				d.due[n] = nil
 			}
 		}
-		d.due = compact(d.due, len(d.due))
+		d.due = compact(d.due, n)
 	}
 	for _, s := range d.segments {
 		n := 0
@@ -202,17 +156,6 @@ func (d *Dedupe) shed() {
 	d.stuck = excess > 0
 }
 
-// compact closes the gaps among the first n of a list, and gives its memory back
-// where little is left.
-func compact(list []*known, n int) []*known {
-	left := len(slices.DeleteFunc(list[:n:n], func(k *known) bool { return k == nil }))
-	list = slices.Delete(list, left, n)
-	if len(list) < cap(list)/4 {
-		list = slices.Clone(list)
-	}
-	return list
-}
-
 // leave lets a key leave memory, if it is on disk.
 func (d *Dedupe) leave(k *known) bool {
 	if k.gone {
@@ -222,29 +165,6 @@ func (d *Dedupe) leave(k *known) bool {
 		return false
 	}
 	d.forget(k)
-	s := k.segment
-	s.away++
-	if k.listed {
-		return true
-	}
-	d.held -= s.filter.bytes()
-	if s.filter.empty() { // most likely it gets as large as its neighbours
-		s.filter.reserve(d.largest())
-	}
-	s.filter.add(hashOfKey([]byte(k.key)))
-	d.held += s.filter.bytes()
+	d.held += d.segments.leave(k.segment, hashOfKey([]byte(k.key)), k.listed)
 	return true
-}
-
-// largest is the number of keys that are away of the segment with most of them.
-func (d *Dedupe) largest() (n int) {
-	for _, s := range d.segments {
-		n = max(n, s.away)
-	}
-	return n
-}
-
-// appendKey appends what the keys of the records of a segment begin with.
-func (s *dedupeSegment) appendKey(b []byte) []byte {
-	return kv.AppendTime(append(b, dedupeTable), s.last)
 }

@@ -30,8 +30,7 @@ const (
 // notes the close that was reached.
 func (d *Dedupe) Save(out kv.Writer) {
 	for _, last := range d.doomed {
-		s := dedupeSegment{last: last}
-		d.key = s.appendKey(d.key[:0])
+		d.key = appendSegment(d.key[:0], dedupeTable, last)
 		out.Delete(d.key, kv.PrefixEnd(d.key))
 	}
 	d.doomed = d.doomed[:0]
@@ -46,7 +45,7 @@ func (d *Dedupe) Save(out kv.Writer) {
 	if d.progress {
 		b := kv.AppendVarint(d.payload[:0], int64(d.reached))
 		if d.config.KeepLast {
-			b = kv.AppendVarint(kv.AppendVarint(b, int64(d.passed.until)), d.passed.arrival)
+			b = kv.AppendVarint(kv.AppendVarint(b, int64(d.passed.at)), d.passed.arrival)
 		}
 		out.Put([]byte{progressTable}, d.framed(b))
 		d.progress = false
@@ -55,7 +54,7 @@ func (d *Dedupe) Save(out kv.Writer) {
 }
 
 func (d *Dedupe) saveKey(out kv.Writer, k *known) {
-	d.key = append(k.segment.appendKey(d.key[:0]), k.key...)
+	d.key = append(appendSegment(d.key[:0], dedupeTable, k.segment.last), k.key...)
 	b := kv.AppendVarint(d.payload[:0], int64(k.until))
 	b = kv.AppendVarint(b, k.arrival)
 	if c := k.last; c != nil {
@@ -82,7 +81,14 @@ func (d *Dedupe) Load(r kv.Reader) (err error) {
 		return fmt.Errorf("record of the progress: %w", err)
 	}
 	var hashes []uint64 // of the keys of a segment that are away
-	var segment *dedupeSegment
+	var s *segment[*known]
+	enlist := func() {
+		if s != nil {
+			s.enlist(hashes)
+			s.away, hashes = len(hashes), hashes[:0]
+			d.held += s.filter.bytes()
+		}
+	}
 	from := []byte{dedupeTable}
 	err = r.Scan(from, kv.PrefixEnd(from), func(key, value []byte) error {
 		last, rest, err := kv.Time[watermark.Time](key[1:])
@@ -96,39 +102,29 @@ func (d *Dedupe) Load(r kv.Reader) (err error) {
 		if err != nil {
 			return recordError(key, err)
 		}
-		if segment == nil || segment.last != last {
-			segment.enlist(hashes)
-			segment, hashes = d.segment(last), hashes[:0]
-			segment.stored = true
+		if s == nil || s.last != last {
+			enlist()
+			s = d.segments.at(last)
+			s.stored = true
 		}
-		if k.segment = segment; d.over(k) {
+		if k.segment = s; d.over(k) {
 			return nil
 		}
 		if !d.bounded() {
 			d.remember(k)
 			return nil
 		}
-		segment.first = min(segment.first, k.until)
+		s.first = min(s.first, k.until)
 		hashes = append(hashes, hashOfKey(rest))
 		return nil
 	})
-	segment.enlist(hashes)
-	for _, s := range d.segments {
-		d.held += s.filter.bytes()
-	}
+	enlist()
 	return err
 }
 
-// enlist notes the keys of a segment that are away from the beginning.
-func (s *dedupeSegment) enlist(hashes []uint64) {
-	if s == nil || len(hashes) == 0 {
-		return
-	}
-	s.away = len(hashes)
-	s.filter.reserve(len(hashes))
-	for _, h := range hashes {
-		s.filter.add(h)
-	}
+// appendSegment appends what the keys of the records of a segment begin with.
+func appendSegment(b []byte, table byte, last watermark.Time) []byte {
+	return kv.AppendTime(append(b, table), last)
 }
 
 func (d *Dedupe) loadProgress(r kv.Reader) error {
