@@ -97,6 +97,9 @@ type example struct {
 	check func(t *testing.T, name, printed string)
 	// again: a second run on the state of the first prints nothing more.
 	again bool
+	// elsewhere: it needs a server; here it is only linted and tested, and run by the
+	// tests of this folder.
+	elsewhere string
 }
 
 var examples = map[string]example{
@@ -112,6 +115,8 @@ var examples = map[string]example{
 	"order_streak":    {check: likeGolden, again: true},
 	"quiet_customers": {check: likeGolden, again: true},
 	"clickstream":     {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
+	"kafka_orders":    {elsewhere: "tests/kafka"},
+	"kafka_totals":    {elsewhere: "tests/kafka"},
 }
 
 func TestExamples(t *testing.T) {
@@ -137,6 +142,10 @@ func (ex example) run(t *testing.T, name, file string) {
 	require.Contains(t, out, "succeeded")
 	require.NoDirExists(t, filepath.Join(dir, "state"), "lint and test leave state alone")
 
+	if ex.elsewhere != "" {
+		require.DirExists(t, filepath.Join(root, ex.elsewhere))
+		return
+	}
 	run := []string{"run", "--set", "http.enabled=false", file}
 	printed, err := command(t, dir, ex.env, run...)
 	require.NoError(t, err)

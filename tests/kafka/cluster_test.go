@@ -55,6 +55,7 @@ func (c *cluster) create(t *testing.T, topic string, partitions int32, config ma
 		r, err := c.admin.CreateTopic(t.Context(), partitions, 1, settings, topic)
 		return err == nil && r.Err == nil
 	}, patience, 100*time.Millisecond, "create topic %s", topic)
+	c.client.PurgeTopicsFromProducing(topic) // it may know another one of that name
 }
 
 // set changes a setting of a topic, "" takes it back.

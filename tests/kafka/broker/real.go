@@ -2,8 +2,8 @@ package broker
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,11 +72,13 @@ func (r *Real) Kill() error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
-	// It is nobody's child here, so its end can only be watched.
+	// It is nobody's child here, and may stay a zombie: its end shows at the port.
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		conn, err := net.DialTimeout("tcp", r.Addr(), time.Second)
+		if err != nil {
 			return nil
 		}
+		_ = conn.Close()
 	}
 	return fmt.Errorf("broker %d does not die", pid)
 }
