@@ -19,7 +19,7 @@ SOAK_RUNS    ?= 20
 BENCHTIME    ?= 1s
 TEST_TIMEOUT ?= 20m
 
-.PHONY: all build run test test-race test-servers bench bench-micro bench-whole lint fuzz soak examples docs clean
+.PHONY: all build run test test-race test-servers bench bench-micro bench-whole bench-kafka lint fuzz soak examples docs clean
 
 all: build test lint
 
@@ -73,6 +73,9 @@ bench-micro: ## benchmarks beside the code, with allocations
 
 bench-whole: build ## whole processes: no window, a durable window, the stock way
 	BENCH_BINARY=$(BIN) go run ./tests/bench
+
+bench-kafka: build ## the variants of bench-whole that read a topic; fails without a broker
+	BENCH_KAFKA=1 BENCH_ONLY=kafka BENCH_BINARY=$(BIN) go run ./tests/bench
 
 clean:
 	rm -rf bin state

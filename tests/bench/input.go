@@ -50,11 +50,25 @@ func writeOrders(in input, keys, perKey int) error {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<20)
+	if err := eachOrder(in.events, keys, perKey, func(_ int, order []byte) error {
+		_, err := out.Write(append(order, '\n'))
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// eachOrder makes up orders. The bytes may be used until the next one.
+func eachOrder(events, keys, perKey int, visit func(i int, order []byte) error) error {
 	rng := rand.New(rand.NewPCG(20260302, 5001))
 	start := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	step := windowSize / time.Duration(perKey*keys)
 	var line []byte
-	for i := range in.events {
+	for i := range events {
 		at := start.Add(time.Duration(i)*step - time.Duration(rng.Int64N(int64(3*time.Minute))))
 		if i%10 > 0 { // nine of ten come at once
 			at = start.Add(time.Duration(i) * step)
@@ -67,13 +81,10 @@ func writeOrders(in input, keys, perKey int) error {
 		line = strconv.AppendInt(line, rng.Int64N(1_000_000), 10)
 		line = append(line, `,"amount":`...)
 		line = strconv.AppendFloat(line, float64(rng.Int64N(20_000))/100, 'f', 2, 64)
-		line = append(line, "}\n"...)
-		if _, err := out.Write(line); err != nil {
+		line = append(line, '}')
+		if err := visit(i, line); err != nil {
 			return err
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	return file.Close()
+	return nil
 }

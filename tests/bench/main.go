@@ -16,6 +16,10 @@
 //	BENCH_RUNS     runs of each variant                   3
 //	BENCH_ONLY     a regular expression, the variants to run
 //	BENCH_FLOORS   1: exit 1 when a ratio is below its floor
+//	BENCH_PROFILE  a folder for processor profiles of the processes that read a topic
+//	KAFKA_BROKERS  a broker for the topics; without it tests/kafka/kafka.sh starts one,
+//	               and where it cannot, the topics are left out
+//	BENCH_KAFKA    1: then that is an error
 package main
 
 import (
@@ -45,6 +49,8 @@ type settings struct {
 	perKey             int
 	only               *regexp.Regexp
 	floors             bool
+	profile            string
+	broker             string
 }
 
 func readSettings() (s settings, err error) {
@@ -59,6 +65,7 @@ func readSettings() (s settings, err error) {
 		return s, fmt.Errorf("BENCH_ONLY: %w", err)
 	}
 	s.floors = os.Getenv("BENCH_FLOORS") == "1"
+	s.profile, s.broker = os.Getenv("BENCH_PROFILE"), os.Getenv("KAFKA_BROKERS")
 	for _, n := range []struct {
 		name string
 		to   *int
@@ -93,13 +100,24 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	wanted := slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return !s.only.MatchString(v.name) })
+	topics, err := openTopics(ctx, dir, s, wanted)
+	if err != nil {
+		return err
+	}
+	defer topics.close()
 	rates, cpus := map[string][]float64{}, map[string][]float64{}
 	for round := range s.runs {
-		for _, v := range variants {
-			if !s.only.MatchString(v.name) {
+		for _, v := range wanted {
+			var sample sample
+			switch {
+			case v.size == 0:
+				sample, err = measure(ctx, dir, s.binary, v, files[v.part])
+			case topics == nil:
 				continue
+			default:
+				sample, err = topics.measure(ctx, v)
 			}
-			sample, err := measure(ctx, dir, s.binary, v, files[v.part])
 			if err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"text/template"
 	"time"
 )
@@ -10,7 +11,8 @@ import (
 type variant struct {
 	name string
 	part part
-	text string // template of the configuration, with Path and State
+	text string // template of the configuration, with Path and State, or those of topicConfig
+	size int    // of the records of a topic, which is read instead of a file
 	// stock: the window follows the wall clock, drops what it cannot keep up with
 	// and prints its rows, which are counted.
 	stock bool
@@ -24,6 +26,7 @@ const (
 	batchesOfLines = `{ file: { paths: [ {{.Path}} ], scanner: { lines_batch: {} }, auto_replay_nacks: false } }`
 	lineByLine     = `{ file: { paths: [ {{.Path}} ], scanner: { lines: {} } } }`
 	lineNoReplay   = `{ file: { paths: [ {{.Path}} ], scanner: { lines: {} }, auto_replay_nacks: false } }`
+	topic          = `{ redpanda: { seed_brokers: [ "{{.Broker}}" ], topics: [ {{.Topic}} ], consumer_group: {{.Group}}, auto_replay_nacks: false } }`
 	batchesReplay  = `{ file: { paths: [ {{.Path}} ], scanner: { lines_batch: {} } } }`
 )
 
@@ -37,6 +40,10 @@ var variants = []variant{
 	{name: "stock/lines", part: quarter, text: stock(lineByLine), stock: true},
 	{name: "none/lines/no_replay", part: quarter, text: plain(lineNoReplay)},
 	{name: "none/lines_batch/replay", part: whole, text: plain(batchesReplay)},
+	{name: "none/kafka/170", size: 170, text: watched(plain(topic))},
+	{name: "window/kafka/170", size: 170, text: watched(windowed(topic))},
+	{name: "none/kafka/1024", size: 1024, text: watched(plain(topic))},
+	{name: "window/kafka/1024", size: 1024, text: watched(windowed(topic))},
 }
 
 // ratios compare medians. A floor of 0 is none.
@@ -50,6 +57,8 @@ var ratios = []struct {
 	{"window_to_stock/lines", "window/lines", "stock/lines", 0},
 	{"lines_batch_to_lines/none", "none/lines_batch", "none/lines", 0},
 	{"lines_batch_to_lines/window", "window/lines_batch", "window/lines", 0},
+	{"window_to_none/kafka/170", "window/kafka/170", "none/kafka/170", 0.70},
+	{"window_to_none/kafka/1024", "window/kafka/1024", "none/kafka/1024", 0.70},
 }
 
 const common = `
@@ -72,7 +81,7 @@ func windowed(input string) string {
 input:
   windowed:
     state: state
-    position: ordinal
+    ` + positions(input) + `
     on_end: flush
     input: ` + input + `
     processors:
@@ -88,6 +97,24 @@ cache_resources:
   - label: state
     bbolt: { path: {{.State}} }
 `
+}
+
+// positions is the setting of the host: a topic has offsets, lines are counted.
+func positions(input string) string {
+	if input == topic {
+		return ""
+	}
+	return "position: ordinal"
+}
+
+// watched gives a configuration of a process that does not end by itself counters
+// to look at, and profiles.
+func watched(config string) string {
+	return strings.Replace(config, common, `
+http: { enabled: true, address: "{{.HTTP}}", debug_endpoints: true }
+logger: { level: error }
+metrics: { json_api: {} }
+`, 1)
 }
 
 // stock does the same with what Benthos brings, in windows of the wall clock.
@@ -114,11 +141,15 @@ output: { stdout: {} }
 
 // config fills in the paths of a run.
 func (v variant) config(in input, state string) ([]byte, error) {
+	return v.fill(map[string]string{"Path": in.path, "State": state})
+}
+
+func (v variant) fill(values any) ([]byte, error) {
 	t, err := template.New(v.name).Parse(v.text)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = t.Execute(&out, map[string]string{"Path": in.path, "State": state})
+	err = t.Execute(&out, values)
 	return out.Bytes(), err
 }
