@@ -16,19 +16,26 @@ func TestBrokerStopsUnderLoad(t *testing.T) {
 	s.input = ", auto_replay_nacks: false"
 	wait := s.feed(t, 10*time.Millisecond)
 	p := s.run(t)
+	start := time.Now()
+	since := func(what string) { t.Logf("%5.1f s: %s", time.Since(start).Seconds(), what) }
 	for round, end := range []func() error{s.Stop, s.Kill} {
 		before := len(s.out.records)
 		for deadline := time.Now().Add(patience); len(s.out.records) < before+20; {
 			require.True(t, time.Now().Before(deadline), "no rows in round %d\n%s", round, p.tail())
 			s.out.poll(t.Context(), 100*time.Millisecond)
 		}
+		since("rows come")
 		require.NoError(t, end())
+		since("the broker is gone")
 		time.Sleep(time.Second) // so long is it away
 		require.True(t, p.running(), "%s", p.tail())
 		require.NoError(t, s.Start())
+		since("the broker is back")
 	}
 	wait()
+	since("everything is in the topic")
 	s.finish(t, p)
+	since("everything came out")
 }
 
 // An output topic that refuses some rows gets the others, and those as well once
