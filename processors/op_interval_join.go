@@ -116,10 +116,17 @@ func parseJoin(conf *service.ParsedConfig) (*operator, error) {
 		return nil, fmt.Errorf("%s %q: %w", op.kind, op.name, err)
 	}
 	cfg.Codec = jsonCodec{}
-	j := windowing.NewJoin(cfg)
-	op.stage.Operator, op.stage.Hold, op.stage.Definition = j, cfg.Hold(), j.Definition()
+	fit := func(delay time.Duration) {
+		cfg.Delay = delay
+		j := windowing.NewJoin(cfg)
+		op.stage.Operator, op.stage.Hold, op.stage.Definition = j, cfg.Hold(), j.Definition()
+	}
+	fit(likelyDelay)
 	side := &sides{names: [2]string{cfg.Sides[windowing.LeftSide].Source, cfg.Sides[windowing.RightSide].Source}}
-	op.behind = side.behind
+	op.behind = func(w *operator) error {
+		fit(w.delay)
+		return side.behind(w)
+	}
 	op.compile = compileJoin(cfg, side)
 	op.bind = func(p *program) windowing.Binding { return &joinBinding{program: p, joinRows: rows} }
 	return op, nil

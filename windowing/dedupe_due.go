@@ -27,15 +27,16 @@ func (d *Dedupe) nextDue() (*known, error) {
 
 // awayDue says that a key beyond the horizon may be due and away.
 func (d *Dedupe) awayDue() bool {
-	return d.horizon.at <= d.reached &&
-		slices.ContainsFunc(d.segments, func(s *segment[*known]) bool { return s.away > 0 && s.first <= d.reached })
+	return d.horizon.at <= d.reached && slices.ContainsFunc(d.segments, func(s *segment[*known]) bool {
+		return s.first <= d.reached && s.beyond(d.horizon)
+	})
 }
 
 // approach reads back the keys that go next, as many as a part of memory takes, and
 // moves the horizon behind them.
 func (d *Dedupe) approach() error {
 	next := newNearest[*known](d.bound)
-	err := next.approach(d.segments.byFirst(), func(s *segment[*known]) error { return d.readAway(s, next) })
+	err := next.approach(d.segments.beyond(d.horizon), func(s *segment[*known]) error { return d.readAway(s, next) })
 	if err != nil {
 		return err
 	}

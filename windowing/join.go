@@ -63,8 +63,11 @@ type JoinConfig struct {
 	Lower, Upper               time.Duration
 	ExcludeLower, ExcludeUpper bool
 	MaxMatches                 int // partners of one row, 0: any number
-	PassLate                   bool
-	Codec                      Codec
+	// Delay is about how far rows may be behind, 0 where nobody knows: it sizes the
+	// pieces in which rows are kept, and may change freely.
+	Delay    time.Duration
+	PassLate bool
+	Codec    Codec
 }
 
 // Hold is how far rows of the join may lie behind the pair that it hears, see
@@ -123,11 +126,17 @@ func (c *JoinConfig) distances() (low, high time.Duration) {
 // of its own time and the smallest of its partners'. So nothing but MaxMatches
 // depends on the order of the rows in a batch.
 //
+// Rows lie in segments of their time by side, which go as a whole. A row that no
+// partner can reach any more counts as evicted, wherever it still is. With a bound on
+// memory (Bounded) rows that are on disk leave it, and their segment has a filter that
+// tells most keys which have no row there.
+//
 // Invariants: rows of a key and side lie in the order (time, arrival), which is
 // the order of eviction, so that the one to be evicted is the first of its list; a
 // row is counted as matched before the pair is handed on; a row of a closed
 // interval is late whatever pair the operator hears later (reached).
 type Join struct {
+	resident
 	config    JoinConfig
 	identity  *Identity
 	outer     [2]bool
@@ -136,13 +145,18 @@ type Join struct {
 	hold      [2]time.Duration // how long rows of a side are kept
 
 	keys     map[string]*joinKey
-	due      [2]minHeap[*joinRow]
+	rows     int // in memory
+	segments [2]segments[*joinRow]
+	due      [2]minHeap[*joinRow] // of an outer side: what is in memory
+	horizon  [2]instant           // of an outer side: rows up to it without a partner are in memory
+	passed   [2]instant           // of an outer side: rows up to it are evicted
 	reached  watermark.Time
-	progress bool // reached changed since the last Save
+	progress bool // reached or passed changed since the last Save
 
-	changed []*joinRow // to be saved, and some that are gone
-	gone    []*joinRow // whose records are to be deleted
-	first   []*joinRow // semi join: left rows that the batch matched
+	changed []*joinRow          // to be saved, and some that are gone
+	doomed  [2][]watermark.Time // segments whose records are to be deleted
+	gone    []*joinRow          // whose records are to be deleted one by one
+	first   []*joinRow          // semi join: left rows that the batch matched
 	key     []byte
 	rest    []byte
 	group   []byte
@@ -150,7 +164,10 @@ type Join struct {
 	record  []byte
 }
 
-var _ Operator = (*Join)(nil)
+var (
+	_ Operator = (*Join)(nil)
+	_ Bounded  = (*Join)(nil)
+)
 
 // NewJoin makes a join with empty state. Bounds that nothing meets are a mistake
 // of the program and panic.
@@ -159,7 +176,8 @@ func NewJoin(cfg JoinConfig) *Join {
 		panic(fmt.Sprintf("windowing: join %q of type %d from %s to %s with %d matches", cfg.Name, cfg.Type, cfg.Lower, cfg.Upper, cfg.MaxMatches))
 	}
 	j := &Join{config: cfg, identity: NewIdentity(cfg.Name), outer: cfg.outer(), keys: map[string]*joinKey{}, reached: watermark.Unset,
-		hold: [2]time.Duration{LeftSide: cfg.Upper, RightSide: negated(cfg.Lower)}}
+		hold:    [2]time.Duration{LeftSide: cfg.Upper, RightSide: negated(cfg.Lower)},
+		horizon: [2]instant{beginning, beginning}, passed: [2]instant{beginning, beginning}}
 	j.low, j.high = cfg.distances()
 	for side := range j.counted {
 		j.counted[side] = j.outer[side] || cfg.MaxMatches > 0 || cfg.Type == SemiJoin && side == LeftSide
@@ -192,7 +210,9 @@ func (j *Join) Process(in Instant, rows []Row, out *Output) {
 		case row.Time < late:
 			out.Late(*row, j.config.Name, late.Sub(row.Time), j.config.PassLate)
 		case !bytes.Equal(row.Key, nullKey):
-			j.take(row, side, out)
+			if !j.take(row, side, out) {
+				return
+			}
 		case j.outer[side]:
 			it := j.newRow(row, side)
 			it.key = &joinKey{name: string(row.Key)}
@@ -202,8 +222,15 @@ func (j *Join) Process(in Instant, rows []Row, out *Output) {
 	j.showFirst(out)
 }
 
-// take matches a row with what is there of the other side and keeps it.
-func (j *Join) take(row *Row, side int, out *Output) {
+// take matches a row with what is there of the other side and keeps it. It says
+// false where the disk could not be read.
+func (j *Join) take(row *Row, side int, out *Output) (ok bool) {
+	if j.bounded() {
+		if err := j.bringBack(row, 1-side); err != nil {
+			out.Break(err)
+			return false
+		}
+	}
 	k := j.keys[string(row.Key)]
 	var partners []*joinRow
 	if k != nil {
@@ -211,7 +238,7 @@ func (j *Join) take(row *Row, side int, out *Output) {
 	}
 	if err := j.fanOut(partners, row.Time); err != nil {
 		out.Fail(*row, err)
-		return
+		return true
 	}
 	if k == nil {
 		k = &joinKey{name: string(row.Key)}
@@ -223,12 +250,22 @@ func (j *Join) take(row *Row, side int, out *Output) {
 		j.pair(it, partner, out)
 	}
 	if it.matches > 0 && j.config.halved() && side == LeftSide {
-		return // it has come out, or never will
+		return true // it has come out, or never will
 	}
-	k.insert(it)
-	j.due[side].push(it)
+	it.segment = j.segments[side].at(segmentEnd(it.time, j.kept()))
+	j.enter(it)
 	it.fresh = true
 	j.touch(it)
+	return true
+}
+
+// kept is about how long rows are kept.
+func (j *Join) kept() time.Duration {
+	span := j.high - j.low
+	if span < 0 { // it is beyond 64 bits
+		span = math.MaxInt64
+	}
+	return max(span, j.config.Delay)
 }
 
 // newRow copies what is kept of a row.
@@ -342,7 +379,7 @@ func (j *Join) Definition() []Setting {
 }
 
 // Sizes gives the rows that wait for partners, as windows, and the keys that they
-// have.
+// have, as far as they are in memory.
 func (j *Join) Sizes() (windows, groups int) {
-	return len(j.due[LeftSide]) + len(j.due[RightSide]), len(j.keys)
+	return j.rows + j.segments[LeftSide].away() + j.segments[RightSide].away(), len(j.keys)
 }

@@ -151,7 +151,8 @@ func TestJoinsAgainstOracle(t *testing.T) {
 			}
 		})
 		want := joinOracle(cfg, steps)
-		c := &operatorChaos{t: t, r: r, lines: joinLines, hold: cfg.Hold(), fresh: func() Operator { return NewJoin(cfg) }}
+		cfg.Delay = time.Duration(r.IntN(200))
+		c := &operatorChaos{t: t, r: r, bound: int64(r.IntN(2) * (1 + r.IntN(1000))), lines: joinLines, hold: cfg.Hold(), fresh: func() Operator { return NewJoin(cfg) }}
 		require.Equal(t, want, c.run(steps), "stream %d of seed %d: %+v", i, seed, cfg)
 		number := int64(0)
 		for _, s := range steps {

@@ -12,6 +12,7 @@ import (
 // joinRow is a row that waits for partners.
 type joinRow struct {
 	key     *joinKey
+	segment *segment[*joinRow]
 	payload string
 	time    watermark.Time
 	arrival int64
@@ -19,24 +20,44 @@ type joinRow struct {
 	side    uint8
 	shown   bool // semi join: it is in first or came out
 	gone    bool
-	fresh   bool // not in the store as a whole
-	dirty   bool // in changed
+	fresh   bool  // not in the store as a whole
+	dirty   bool  // in changed
+	listed  bool  // its key is in the filter of its segment
+	saved   int64 // the Save that wrote it, where it is not dirty
 }
 
 // before is the order of eviction among the rows of a side.
 func (it *joinRow) before(other *joinRow) bool { return it.compare(other) < 0 }
 
-func (it *joinRow) compare(other *joinRow) int {
-	if c := cmp.Compare(it.time, other.time); c != 0 {
-		return c
-	}
-	return cmp.Compare(it.arrival, other.arrival)
-}
+func (it *joinRow) compare(other *joinRow) int { return it.stands().compare(other.stands()) }
+
+// stands is the order of eviction.
+func (it *joinRow) stands() instant { return instant{it.time, it.arrival} }
+
+// bytes is about what a row takes in memory.
+func (it *joinRow) bytes() int64 { return entryBytes + int64(len(it.payload)+len(it.key.name)) }
 
 // joinKey holds the rows of one key by their side, in the order (time, arrival).
 type joinKey struct {
-	name string // canonical
-	rows [2][]*joinRow
+	name  string // canonical
+	rows  [2][]*joinRow
+	whole *[2]stretch // with a bound: where all rows of a side are in memory, nil: nowhere
+}
+
+// stretch is a piece of event time, both ends included; it is empty where to is
+// before from.
+type stretch struct{ from, to watermark.Time }
+
+var nowhere = stretch{from: watermark.EndOfTime, to: watermark.Unset}
+
+func (s stretch) holds(other stretch) bool { return s.from <= other.from && other.to <= s.to }
+
+// joined is both where they touch, else the other one.
+func (s stretch) joined(other stretch) stretch {
+	if s.to < other.from-1 || other.to < s.from-1 {
+		return other
+	}
+	return stretch{min(s.from, other.from), max(s.to, other.to)}
 }
 
 // insert puts a row into its place, which is the last one for most.
@@ -50,14 +71,28 @@ func (k *joinKey) insert(it *joinRow) {
 	k.rows[it.side] = slices.Insert(list, at, it)
 }
 
-// removeFirst takes out the row that is evicted first.
-func (k *joinKey) removeFirst(it *joinRow) {
+// has says that a row is there.
+func (k *joinKey) has(it *joinRow) bool {
+	_, found := slices.BinarySearchFunc(k.rows[it.side], it, (*joinRow).compare)
+	return found
+}
+
+// remove takes a row out, which is the first one for most.
+func (k *joinKey) remove(it *joinRow) {
 	list := k.rows[it.side]
-	if len(list) == 0 || list[0] != it {
-		panic("windowing: a row is evicted before its turn")
+	at, found := 0, len(list) > 0 && list[0] == it
+	if !found {
+		at, found = slices.BinarySearchFunc(list, it, (*joinRow).compare)
 	}
-	list[0] = nil
-	k.rows[it.side] = list[1:]
+	switch {
+	case !found:
+		panic("windowing: a row is not where it was put")
+	case at == 0:
+		list[0] = nil
+		k.rows[it.side] = list[1:]
+	default:
+		k.rows[it.side] = slices.Delete(list, at, at+1)
+	}
 }
 
 func (k *joinKey) empty() bool { return len(k.rows[LeftSide]) == 0 && len(k.rows[RightSide]) == 0 }

@@ -3,6 +3,7 @@ package windowing
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/watermark"
@@ -11,17 +12,21 @@ import (
 
 // The records of a join.
 //
-//	p                           progress: the close that was reached
-//	r <key> <side> <arrival>    a row: its time, its matches, the bytes of its message
-//	r <key> <side> <arrival> m  its matches, where they have changed since
+//	p                                  progress: the close that was reached, and how
+//	                                   far the rows of each outer side are evicted
+//	r <segment> <key> <arrival>        a left row: its time, its matches, the bytes
+//	                                   of its message
+//	r <segment> <key> <arrival> m      its matches, where they have changed since
+//	s ...                              the same for a right row
 //
-// The key is canonical, which ends it. What belongs to a row is one range, and a
-// match does not write its message again. The order of eviction is not stored:
-// Load makes it anew.
+// A segment is named by its end. The key is canonical, which ends it. What belongs to
+// a row is one range, and a match does not write its message again. Records of rows
+// that are evicted stay until their segment is, which is one range. The order of
+// eviction is not stored: Load makes it anew.
 const (
-	joinTable   = 'r'
+	joinTable   = 'r' // of left rows; those of right rows are in the next one
 	joinMatches = 'm'
-	joinVersion = 1
+	joinVersion = 2
 )
 
 // touch notes that a row has to be saved.
@@ -32,13 +37,19 @@ func (j *Join) touch(it *joinRow) {
 	}
 }
 
-// Save writes the rows that came or matched, deletes those that are gone and notes
-// the close that was reached.
+// Save writes the rows that came or matched, deletes the segments that are gone and
+// notes the close that was reached.
 func (j *Join) Save(out kv.Writer) {
+	for side, doomed := range j.doomed {
+		for _, last := range doomed {
+			j.key = appendSegment(j.key[:0], joinTable+byte(side), last)
+			out.Delete(j.key, kv.PrefixEnd(j.key))
+		}
+		j.doomed[side] = doomed[:0]
+	}
 	for _, it := range j.gone {
 		j.key = it.appendKey(j.key[:0])
-		j.rest = append(j.rest[:0], j.key...)
-		out.Delete(j.key, append(j.rest, 0xff))
+		out.Delete(j.key, append(append(j.rest[:0], j.key...), 0xff))
 	}
 	clear(j.gone)
 	j.gone = j.gone[:0]
@@ -51,9 +62,16 @@ func (j *Join) Save(out kv.Writer) {
 	clear(j.changed)
 	j.changed = j.changed[:0]
 	if j.progress {
-		out.Put([]byte{progressTable}, j.framed(kv.AppendVarint(j.payload[:0], int64(j.reached))))
+		b := kv.AppendVarint(j.payload[:0], int64(j.reached))
+		for side, passed := range j.passed {
+			if j.outer[side] {
+				b = kv.AppendVarint(kv.AppendVarint(b, int64(passed.at)), passed.arrival)
+			}
+		}
+		out.Put([]byte{progressTable}, j.framed(b))
 		j.progress = false
 	}
+	j.saves++
 }
 
 func (j *Join) saveRow(out kv.Writer, it *joinRow) {
@@ -68,12 +86,12 @@ func (j *Join) saveRow(out kv.Writer, it *joinRow) {
 	if it.fresh {
 		b = append(b, it.payload...)
 	}
-	it.fresh = false
+	it.fresh, it.saved, it.segment.stored = false, j.saves, true
 	out.Put(j.key, j.framed(b))
 }
 
 func (it *joinRow) appendKey(b []byte) []byte {
-	b = append(append(append(b, joinTable), it.key.name...), it.side)
+	b = append(appendSegment(b, joinTable+it.side, it.segment.last), it.key.name...)
 	return kv.AppendInt64(b, it.arrival)
 }
 
@@ -85,38 +103,99 @@ func (j *Join) framed(payload []byte) []byte {
 }
 
 // Load reads what Save wrote. The error names the record and wraps kv.ErrCorrupt
-// or agg.ErrKey.
+// or agg.ErrKey. With a bound nothing stays in memory: the filters are made.
 func (j *Join) Load(r kv.Reader) (err error) {
-	if j.reached, err = loadReached(r, joinVersion); err != nil {
-		return err
+	if err = j.loadProgress(r); err != nil {
+		return fmt.Errorf("record of the progress: %w", err)
 	}
-	var last *joinRow
-	from := []byte{joinTable}
-	return r.Scan(from, kv.PrefixEnd(from), func(key, value []byte) error {
-		var err error
-		if last, err = j.load(last, key, value); err != nil {
-			return recordError(key, err)
+	for side := range j.segments {
+		if err := j.loadSide(r, side); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
-// load reads a record; last is the row before it.
-func (j *Join) load(last *joinRow, key, value []byte) (*joinRow, error) {
-	_, rest, err := agg.DecodeKey(key[1:])
+func (j *Join) loadProgress(r kv.Reader) error {
+	data, err := r.Get([]byte{progressTable})
+	if err != nil || data == nil {
+		return err
+	}
+	d, err := openRecord(data, joinVersion)
+	if err != nil {
+		return err
+	}
+	j.reached = watermark.Time(d.Varint())
+	for side := range j.passed {
+		if j.outer[side] {
+			j.passed[side] = instant{watermark.Time(d.Varint()), d.Varint()}
+		}
+	}
+	return d.Done()
+}
+
+func (j *Join) loadSide(r kv.Reader, side int) error {
+	var last *joinRow
+	var hashes []uint64 // of the keys of rows that are away
+	var s *segment[*joinRow]
+	enlist := func() {
+		if s != nil {
+			s.enlist(slices.Compact(hashes))
+			hashes = hashes[:0]
+			j.held += s.filter.bytes()
+		}
+	}
+	flush := func() {
+		switch {
+		case last == nil || j.over(last):
+		case j.mayLeave(side):
+			s.first = min(s.first, last.time)
+			s.away++
+			hashes = append(hashes, hashOfKey([]byte(last.key.name)))
+		default:
+			last.key = j.keyOf([]byte(last.key.name))
+			j.enter(last)
+		}
+	}
+	from := []byte{joinTable + byte(side)}
+	err := r.Scan(from, kv.PrefixEnd(from), func(key, value []byte) error {
+		it, err := j.decode(last, key, value)
+		if err != nil {
+			return recordError(key, err)
+		}
+		if it == last {
+			return nil
+		}
+		flush()
+		end, _, _ := kv.Time[watermark.Time](key[1:]) // decode has read it
+		if s == nil || s.last != end {
+			enlist()
+			s = j.segments[side].at(end)
+			s.stored = true
+		}
+		it.segment, it.key = s, &joinKey{name: string(it.name(key))}
+		last = it
+		return nil
+	})
+	if err == nil {
+		flush()
+		enlist()
+	}
+	return err
+}
+
+// decode reads a record. A mark belongs to the row before it, last, and gives it
+// again; any other row has neither its key nor its segment yet.
+func (j *Join) decode(last *joinRow, key, value []byte) (*joinRow, error) {
+	_, rest, err := kv.Time[watermark.Time](key[1:])
+	if err == nil {
+		_, rest, err = agg.DecodeKey(rest)
+	}
 	if err != nil {
 		return nil, err
 	}
-	name := key[1 : len(key)-len(rest)]
-	k := kv.NewDecoder(rest)
-	it := &joinRow{side: k.Byte()}
-	if it.side > RightSide {
-		k.Fail("side %d", it.side)
-	}
-	if k.Err() != nil {
-		return nil, k.Err()
-	}
-	if it.arrival, rest, err = kv.Int64(rest[1:]); err != nil {
+	it := &joinRow{side: key[0] - joinTable, saved: onDisk}
+	if it.arrival, rest, err = kv.Int64(rest); err != nil {
 		return nil, err
 	}
 	d, err := openRecord(value, joinVersion)
@@ -124,10 +203,11 @@ func (j *Join) load(last *joinRow, key, value []byte) (*joinRow, error) {
 		return nil, err
 	}
 	if len(rest) > 0 {
-		if last == nil || string(rest) != string(rune(joinMatches)) || last.key.name != string(name) || last.side != it.side || last.arrival != it.arrival {
+		if last == nil || string(rest) != string(rune(joinMatches)) || string(last.appendKey(nil)) != string(key[:len(key)-1]) {
 			return nil, fmt.Errorf("matches of no row: %w", kv.ErrCorrupt)
 		}
 		last.matches = readMatches(d)
+		last.shown = last.matches > 0
 		return last, d.Done()
 	}
 	it.time, it.matches = watermark.Time(d.Varint()), readMatches(d)
@@ -139,9 +219,11 @@ func (j *Join) load(last *joinRow, key, value []byte) (*joinRow, error) {
 	}
 	it.payload = string(d.Rest())
 	it.shown = it.matches > 0
-	j.enter(it, name)
 	return it, nil
 }
+
+// name is the key in the key of the record of a row.
+func (it *joinRow) name(key []byte) []byte { return key[1+8 : len(key)-8] }
 
 func readMatches(d *kv.Decoder) uint32 {
 	n := d.Uvarint()
@@ -149,36 +231,6 @@ func readMatches(d *kv.Decoder) uint32 {
 		d.Fail("%d matches", n)
 	}
 	return uint32(n)
-}
-
-// enter puts a row that was read among the others.
-func (j *Join) enter(it *joinRow, name []byte) {
-	k := j.keys[string(name)]
-	if k == nil {
-		k = &joinKey{name: string(name)}
-		j.keys[k.name] = k
-	}
-	it.key = k
-	k.insert(it)
-	j.due[it.side].push(it)
-}
-
-// loadReached reads the close that an operator has reached, Unset where it has
-// none.
-func loadReached(r kv.Reader, version byte) (watermark.Time, error) {
-	data, err := r.Get([]byte{progressTable})
-	if err != nil || data == nil {
-		return watermark.Unset, err
-	}
-	d, err := openRecord(data, version)
-	if err != nil {
-		return watermark.Unset, fmt.Errorf("record of the progress: %w", err)
-	}
-	reached := watermark.Time(d.Varint())
-	if err := d.Done(); err != nil {
-		return watermark.Unset, fmt.Errorf("record of the progress: %w", err)
-	}
-	return reached, nil
 }
 
 // recordError names the record that could not be read.

@@ -48,7 +48,7 @@ func storedKeys(t testing.TB, last bool) kv.Store {
 }
 
 // TestJoinWritesOnlyWhatChanged: a match writes a few bytes and not the message
-// again, an eviction deletes both records of a row, and a quiet step writes nothing.
+// again, a segment goes with its rows, and a quiet step writes nothing.
 func TestJoinWritesOnlyWhatChanged(t *testing.T) {
 	store := storedPair(t)
 	require.Len(t, records(t, store), 5, "three rows, one mark, the progress")
@@ -61,7 +61,7 @@ func TestJoinWritesOnlyWhatChanged(t *testing.T) {
 	out := &Output{}
 	require.True(t, j.Advance(Instant{Close: 16}, 10, out))
 	require.Equal(t, []string{"m2 with nothing at 10"}, joinLines(out))
-	require.Equal(t, 3, saveTo(t, j, store), "two rows and the progress")
+	require.Equal(t, 2, saveTo(t, j, store), "a segment with two rows, and the progress")
 	require.Len(t, records(t, store), 2)
 }
 

@@ -100,11 +100,16 @@ func (l segments[T]) away() (n int) {
 	return n
 }
 
-// byFirst gives the segments with entries away, in the order in which those begin.
-func (l segments[T]) byFirst() segments[T] {
-	list := slices.DeleteFunc(slices.Clone(l), func(s *segment[T]) bool { return s.away == 0 })
+// beyond gives the segments with entries away behind a horizon, in the order in which
+// those begin.
+func (l segments[T]) beyond(horizon instant) segments[T] {
+	list := slices.DeleteFunc(slices.Clone(l), func(s *segment[T]) bool { return !s.beyond(horizon) })
 	slices.SortStableFunc(list, func(a, b *segment[T]) int { return cmp.Compare(a.first, b.first) })
 	return list
+}
+
+func (s *segment[T]) beyond(horizon instant) bool {
+	return s.away > 0 && horizon.before(instant{s.last, lastNumber})
 }
 
 // leave takes up an entry that leaves memory, unless its key is in the filter
@@ -193,25 +198,23 @@ func (n *nearest[T]) trim() {
 	}
 }
 
-// approach reads segments in the order in which what is away there begins, until the
-// entries that come first are found or one segment was read as a whole. The horizon
-// is behind them then.
+// approach reads segments, which lie in the order in which what is away there begins,
+// until the entries that come first are found or one segment was read as a whole, with
+// those across it. The horizon is behind them then.
 func (n *nearest[T]) approach(away segments[T], read func(s *segment[T]) error) error {
+	end := watermark.Unset
 	for i, s := range away {
-		if n.cut && s.first > n.horizon.at {
+		if n.cut && s.first > n.horizon.at || !n.cut && i > 0 && s.first > end {
 			break
 		}
 		if err := read(s); err != nil {
 			return err
 		}
-		if n.trim(); n.cut {
-			continue
-		}
-		n.horizon = instant{at: s.last, arrival: lastNumber}
-		if i+1 < len(away) && away[i+1].first <= s.last {
-			n.horizon = instant{at: away[i+1].first, arrival: -1}
-		}
-		break
+		n.trim()
+		end = max(end, s.last)
+	}
+	if !n.cut && len(away) > 0 {
+		n.horizon = instant{at: end, arrival: lastNumber}
 	}
 	return nil
 }
