@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,35 +58,53 @@ func TestOutputTopicRefuses(t *testing.T) {
 	s.finish(t, p)
 }
 
-// A topic that was created again has the same positions and other payloads: the
-// process says so and ends, until somebody acts.
-func TestTopicCreatedAgain(t *testing.T) {
-	t.Parallel()
-	s := newScenario(t, open(t), stream(seed(t), 300), 170)
-	s.fill(t)
-	s.finish(t, s.run(t))
-	rows := len(s.out.records)
-
+// recreate puts a topic of the same name and of other payloads into the place of a
+// scenario's.
+func (s *scenario) recreate(t *testing.T) {
+	t.Helper()
 	_, err := s.admin.DeleteTopics(t.Context(), s.orders)
 	require.NoError(t, err)
-	s.create(t, s.orders, 4, nil)
+	s.create(t, s.orders, int32(s.shape.Partitions), nil)
 	other := *s
 	other.shape.Payload = 1
 	other.fill(t)
-	for range 2 { // again and again
-		p := s.run(t)
-		require.Equal(t, 1, p.wait(), "exit status\n%s", p.tail())
-		line := p.says("another payload was applied")
-		for _, word := range []string{s.orders, "created again", "new name", "delete the state file", "put the old source back"} {
-			require.Contains(t, line, word)
-		}
-		require.Zero(t, s.committed(t, s.group, s.orders), "acknowledged after the fault")
+}
+
+// A topic that was created again has the same positions and other payloads: the
+// process says so and ends, until somebody acts. It makes no difference whether it
+// ran meanwhile.
+func TestTopicCreatedAgain(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		t.Run(fmt.Sprintf("running %t", running), func(t *testing.T) {
+			t.Parallel()
+			s := newScenario(t, open(t), stream(seed(t), 300), 170)
+			s.fill(t)
+			p := s.run(t)
+			s.complete(t, p)
+			if !running {
+				require.Zero(t, p.term(), "%s", p.tail())
+			}
+			s.verify(t)
+			rows := len(s.out.records)
+			s.recreate(t)
+			for range 2 { // again and again
+				if !p.running() {
+					p = s.run(t)
+				}
+				require.Equal(t, 1, p.wait(), "exit status\n%s", p.tail())
+				line := p.says("another payload was applied")
+				for _, word := range []string{s.orders, "created again", "new name", "delete the state file", "put the old source back"} {
+					require.Contains(t, line, word)
+				}
+				require.Zero(t, s.committed(t, s.group, s.orders), "acknowledged after the fault")
+			}
+			ends, err := s.admin.ListEndOffsets(t.Context(), s.rows)
+			require.NoError(t, err)
+			var total int64
+			ends.Each(func(o kadm.ListedOffset) { total += o.Offset })
+			require.EqualValues(t, rows, total, "rows of the other topic came out")
+		})
 	}
-	ends, err := s.admin.ListEndOffsets(t.Context(), s.rows)
-	require.NoError(t, err)
-	var total int64
-	ends.Each(func(o kadm.ListedOffset) { total += o.Offset })
-	require.EqualValues(t, rows, total, "rows of the other topic came out")
 }
 
 // A topic with a partition that nobody writes to.
