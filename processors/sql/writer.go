@@ -44,6 +44,7 @@ const (
 type writer struct {
 	settings
 	maker rowMaker
+	turns turns
 	log   *service.Logger
 	fs    fs.FS
 
@@ -161,6 +162,7 @@ func (w *writer) settle(ctx context.Context, db *sql.DB, calls []call) (refused 
 		refused, err = w.attempt(ctx, db, calls, each)
 		switch {
 		case err != nil && w.engine.judge(err) == ofOthers && try < attempts && ctx.Err() == nil:
+			w.turns.conflict()
 		case err != nil || len(refused) == 0 || each:
 			return refused, err
 		default: // undone by one message: the others, with savepoints
@@ -173,6 +175,7 @@ func (w *writer) settle(ctx context.Context, db *sql.DB, calls []call) (refused 
 }
 
 func (w *writer) attempt(ctx context.Context, db *sql.DB, calls []call, each bool) ([]refusal, error) {
+	defer w.turns.take()()
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, w.engine.explain(err, nil)
