@@ -39,6 +39,7 @@ type nursery struct {
 	direct    bool // an operator that a host calls directly; elsewhere they are refused
 	operators []*operator
 	hosts     int
+	moves     []*PartitionMoves // of inputs inside of input
 }
 
 // nurseryHere gives the nursery of the goroutine that calls, nil where none is
@@ -99,7 +100,7 @@ func operatorInside(op *operator) (p service.BatchProcessor, inside bool, err er
 }
 
 // buildInput constructs the child input of a host.
-func buildInput(conf *service.ParsedConfig) (child *service.OwnedInput, err error) {
+func buildInput(conf *service.ParsedConfig) (child *service.OwnedInput, moves []*PartitionMoves, err error) {
 	n, err := observe(&nursery{input: true}, func() (err error) {
 		child, err = conf.FieldInput(fieldInput)
 		return err
@@ -108,9 +109,9 @@ func buildInput(conf *service.ParsedConfig) (child *service.OwnedInput, err erro
 		if child != nil {
 			closeChild(child)
 		}
-		return nil, fmt.Errorf("%s: a windowed host stands inside of another one: what the inner one sends again could not be recognised; put the operators of both into one processors list", fieldInput)
+		return nil, nil, fmt.Errorf("%s: a windowed host stands inside of another one: what the inner one sends again could not be recognised; put the operators of both into one processors list", fieldInput)
 	}
-	return child, err
+	return child, n.moved(), err
 }
 
 // built is a chain with what its host needs beside it.

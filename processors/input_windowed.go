@@ -52,7 +52,7 @@ func newWindowedInput(conf *service.ParsedConfig, res *service.Resources) (servi
 	if err != nil {
 		return nil, err
 	}
-	child, err := buildInput(conf)
+	child, moves, err := buildInput(conf)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +60,9 @@ func newWindowedInput(conf *service.ParsedConfig, res *service.Resources) (servi
 	if err != nil {
 		closeChild(child)
 		return nil, err
+	}
+	for _, m := range moves {
+		m.attach(h)
 	}
 	w := &windowedInput{hosted: h, child: child, read: make(chan struct{})}
 	w.reading, w.stop = context.WithCancel(context.Background())

@@ -39,6 +39,8 @@ func init() {
 		if processors.InsideHost() {
 			c.shelf.window = hostedWindow * c.shelf.buffer
 		}
-		return newReader(c, res), nil
+		r := newReader(c, res)
+		r.moves = processors.NewPartitionMoves()
+		return r, nil
 	}))
 }

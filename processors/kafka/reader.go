@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors"
 )
 
 // connectWait is how long a connection attempt may take until it counts as failed.
@@ -21,6 +23,8 @@ type reader struct {
 	lags *service.MetricGauge
 	nag  *nag
 	wait backOffs
+	// moves tells the host that the input stands in about partitions that move.
+	moves *processors.PartitionMoves
 
 	mu     sync.Mutex // protects what follows
 	joined *session   // nil while not connected

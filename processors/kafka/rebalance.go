@@ -22,6 +22,7 @@ func (s *session) assigned(_ context.Context, _ *kgo.Client, of map[string][]int
 		}
 	}
 	s.tell("%s %s: this member takes over %s", of)
+	s.moves.Tell(nil, partitionNames(of))
 }
 
 // revoked gives partitions up in good order: nothing more is handed out, what is in
@@ -47,24 +48,26 @@ func (s *session) gone(of map[string][]int32, how string) {
 		s.log.Warnf("%s %s: %d batches of partitions that move were not acknowledged: their messages are delivered again elsewhere", fieldGroup, s.group, n)
 	}
 	s.tell("%s %s: this member "+how+" %s", of)
+	if !s.closing() {
+		s.moves.Tell(partitionNames(of), nil)
+	}
 }
 
 // tell logs partitions that come or go.
 func (s *session) tell(format string, of map[string][]int32) {
-	if names := partitionNames(of); names != "" {
-		s.log.Infof(format, fieldGroup, s.group, names)
+	if names := partitionNames(of); len(names) > 0 {
+		s.log.Infof(format, fieldGroup, s.group, strings.Join(names, ", "))
 	}
 }
 
-// partitionNames writes partitions as "orders/0, orders/1".
-func partitionNames(of map[string][]int32) string {
-	var names []string
+// partitionNames names partitions as the positions of messages do.
+func partitionNames(of map[string][]int32) (names []string) {
 	for _, topic := range slices.Sorted(maps.Keys(of)) {
 		for _, p := range slices.Sorted(slices.Values(of[topic])) {
 			names = append(names, fmt.Sprintf("%s/%d", topic, p))
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // closing reports that the input is being closed.

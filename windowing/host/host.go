@@ -103,6 +103,7 @@ type Host struct {
 
 	deliver chan *Delivery
 	settles chan settlement
+	moves   chan moved
 	ended   chan struct{} // closed when the input has ended and all is delivered
 	stop    chan struct{} // closed by Close
 	done    chan struct{} // closed when the owner is gone
@@ -126,7 +127,7 @@ func newHost(cfg Config) *Host {
 	cfg.defaults()
 	return &Host{config: cfg, limits: cfg.Limits,
 		mailbox: make(chan *Batch, 4096), room: make(chan struct{}, 1),
-		deliver: make(chan *Delivery), settles: make(chan settlement, 64),
+		deliver: make(chan *Delivery), settles: make(chan settlement, 64), moves: make(chan moved),
 		ended: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
 }
 

@@ -149,6 +149,8 @@ func (o *owner) turn() (stop bool) {
 		o.committed(res)
 	case s := <-o.settles:
 		o.settle(s)
+	case m := <-o.moves:
+		o.moved(m)
 	case deliver <- d:
 		o.outbox.handed(d.group)
 	case ackable <- acks:
