@@ -22,6 +22,9 @@ type variant struct {
 // suit them: less has to be kept.
 const stockWindow = time.Second
 
+// Inside of the host, which refuses nothing, an input needs no list of what it may
+// have to send again. Without a window only that list keeps a refused message, so
+// that it is part of the comparison, as it is by default.
 const (
 	batchesOfLines = `{ file: { paths: [ {{.Path}} ], scanner: { lines_batch: {} }, auto_replay_nacks: false } }`
 	lineByLine     = `{ file: { paths: [ {{.Path}} ], scanner: { lines: {} } } }`
@@ -32,14 +35,14 @@ const (
 
 // variants are run in this order.
 var variants = []variant{
-	{name: "none/lines_batch", part: whole, text: plain(batchesOfLines)},
+	{name: "none/lines_batch", part: whole, text: plain(batchesReplay)},
 	{name: "window/lines_batch", part: whole, text: windowed(batchesOfLines)},
 	{name: "stock/lines_batch", part: quarter, text: stock(batchesOfLines), stock: true},
 	{name: "none/lines", part: quarter, text: plain(lineByLine)},
 	{name: "window/lines", part: quarter, text: windowed(lineByLine)},
 	{name: "stock/lines", part: quarter, text: stock(lineByLine), stock: true},
 	{name: "none/lines/no_replay", part: quarter, text: plain(lineNoReplay)},
-	{name: "none/lines_batch/replay", part: whole, text: plain(batchesReplay)},
+	{name: "none/lines_batch/no_replay", part: whole, text: plain(batchesOfLines)},
 	{name: "none/kafka/170", size: 170, text: watched(plain(topic))},
 	{name: "window/kafka/170", size: 170, text: watched(windowed(topic))},
 	{name: "none/kafka/1024", size: 1024, text: watched(plain(topic))},
@@ -52,6 +55,7 @@ var ratios = []struct {
 	floor        float64
 }{
 	{"window_to_none/lines_batch", "window/lines_batch", "none/lines_batch", 0.70},
+	{"window_to_none/lines_batch/no_replay", "window/lines_batch", "none/lines_batch/no_replay", 0},
 	{"window_to_none/lines", "window/lines", "none/lines", 0},
 	{"window_to_stock/lines_batch", "window/lines_batch", "stock/lines_batch", 5},
 	{"window_to_stock/lines", "window/lines", "stock/lines", 0},
@@ -82,7 +86,6 @@ input:
   windowed:
     state: state
     ` + positions(input) + `
-    on_end: flush
     input: ` + input + `
     processors:
       - watermark: { event_time: this.order_ts, delay: 3m }
