@@ -85,9 +85,18 @@ func (t KeyedTimer) String() string {
 // timer which an end of the input has fired before its time has the same row keys
 // when it really fires.
 //
-// Invariant: a row that is older than the close that was reached is late whatever
-// pair the operator hears later (reached).
+// With a bound on memory (Bounded) keys that are on disk leave it, those that were
+// not asked for lately first, and a filter tells most keys that are not there. An
+// index on disk says when an event-time timer wants a key back. Keys with timers of
+// the wall clock stay in memory.
+//
+// Invariants: a row that is older than the close that was reached is late whatever
+// pair the operator hears later (reached); a key on disk stands in the index no later
+// than its first timer of event time; one that is gone is in memory (buried) until its
+// record is deleted.
 type Keyed struct {
+	resident
+	away     keyedAway
 	config   KeyedConfig
 	identity *Identity
 	keys     map[string]*keyedKey
@@ -106,6 +115,7 @@ type Keyed struct {
 var (
 	_ Operator = (*Keyed)(nil)
 	_ Alarmed  = (*Keyed)(nil)
+	_ Bounded  = (*Keyed)(nil)
 )
 
 // keyedKey is a key with its state.
@@ -118,6 +128,12 @@ type keyedKey struct {
 	stored bool
 	dirty  bool // in changed
 	gone   bool
+	listed bool // in the filter
+	asked  bool // for, since the last look at it
+
+	weight  int64          // bytes in memory, as far as that was noted
+	indexed watermark.Time // its place in the index, watermark.Unset: none
+	saved   int64          // the Save that wrote it, where it is not dirty
 }
 
 // NewKeyed makes an operator without keys. A configuration that cannot be is a
@@ -140,14 +156,20 @@ func (k *Keyed) Process(in Instant, rows []Row, out *Output) {
 		case row.Time < late:
 			out.Late(*row, k.config.Name, late.Sub(row.Time), k.config.PassLate)
 		default:
-			k.apply(late, row, out)
+			if !k.apply(late, row, out) {
+				return
+			}
 		}
 	}
 }
 
-// apply runs the code for a row.
-func (k *Keyed) apply(late watermark.Time, row *Row, out *Output) {
-	it := k.keys[string(row.Key)]
+// apply runs the code for a row. It says false where the disk could not be read.
+func (k *Keyed) apply(late watermark.Time, row *Row, out *Output) (ok bool) {
+	it, err := k.find(row.Key)
+	if err != nil {
+		out.Break(err)
+		return false
+	}
 	call := KeyedCall{Key: row.Key, Watermark: late}
 	if it != nil {
 		call.State = it.state
@@ -155,11 +177,11 @@ func (k *Keyed) apply(late watermark.Time, row *Row, out *Output) {
 	effect, err := k.config.Evaluator.Event(call, row)
 	if err != nil {
 		out.Fail(*row, err)
-		return
+		return true
 	}
 	if it == nil {
-		it = &keyedKey{key: string(row.Key), last: row.Time}
-		k.keys[it.key] = it
+		it = &keyedKey{key: string(row.Key), last: row.Time, indexed: watermark.Unset}
+		k.enter(it)
 	}
 	it.last = max(it.last, row.Time)
 	origin := keyedOrigin{number: k.next(), time: row.Time}
@@ -172,6 +194,7 @@ func (k *Keyed) apply(late watermark.Time, row *Row, out *Output) {
 		origin.key = []byte(it.key)
 		k.emit(&origin, effect.Rows, out)
 	}
+	return true
 }
 
 // next gives a number that was not there before.
@@ -207,6 +230,7 @@ func (k *Keyed) settle(it *keyedKey) {
 	if k.config.TTL > 0 {
 		k.expire(it)
 	}
+	k.weigh(it)
 }
 
 // expire puts off the time at which a key is dropped.
@@ -234,6 +258,8 @@ func (k *Keyed) forget(it *keyedKey) {
 	}
 	it.timers, it.expiry, it.gone = nil, nil, true
 	delete(k.keys, it.key)
+	k.weigh(it)
+	k.bury(it)
 	k.touch(it)
 }
 
@@ -258,11 +284,12 @@ func (k *Keyed) Definition() []Setting {
 	return settings
 }
 
-// Sizes gives the timers that wait, and the keys that have state or timers.
+// Sizes gives the timers that wait, as far as they are in memory, and the keys that
+// have state or timers.
 func (k *Keyed) Sizes() (timers, keys int) {
 	timers = len(k.event) + len(k.wall)
 	if k.config.TTL > 0 { // each key has one more, for its end
 		timers -= len(k.keys)
 	}
-	return timers, len(k.keys)
+	return timers, len(k.keys) + k.away.count
 }

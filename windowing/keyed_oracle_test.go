@@ -263,7 +263,7 @@ func TestKeyedAgainstOracle(t *testing.T) {
 	fired := 0
 	for i := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, i))
-		keys := 1 + r.IntN(4)
+		keys := 1 + r.IntN(4+int(i%3)*10)
 		steps := randomSteps(r, func(row *Row) { row.Key = randomKey(r, keys) })
 		wall := watermark.Time(0)
 		for j := range steps {
@@ -272,7 +272,7 @@ func TestKeyedAgainstOracle(t *testing.T) {
 		}
 		cfg := KeyedConfig{Name: "k", TTL: time.Duration(r.IntN(3) * 15), PassLate: true, Evaluator: randomCode{seed + i}}
 		oracle := keyedOracle{code: randomCode{seed + i}, ttl: watermark.Time(cfg.TTL), keys: map[string]*oracleKey{}}
-		c := operatorChaos{t: t, r: r, fresh: func() Operator { return NewKeyed(cfg) }, lines: keyedLines, exact: true}
+		c := operatorChaos{t: t, r: r, bound: int64(r.IntN(2) * (1 + r.IntN(2000))), fresh: func() Operator { return NewKeyed(cfg) }, lines: keyedLines, exact: true}
 		want, got := oracle.run(steps), c.run(steps)
 		for j := range want {
 			require.Equal(t, strings.Join(want[j], "\n"), strings.Join(got[j], "\n"), "seed %d stream %d step %d", seed, i, j)

@@ -44,7 +44,7 @@ func storedStates(t testing.TB) kv.Store {
 // nothing; keys that go, and come again, before they are saved leave no record.
 func TestKeyedWritesOnlyWhatChanged(t *testing.T) {
 	store := storedStates(t)
-	require.Len(t, records(t, store), 3, "two keys and the progress")
+	require.Len(t, records(t, store), 5, "two keys with their places in the index, and the progress")
 	k, out := storedKeyed(), &Output{}
 	require.NoError(t, k.Load(store))
 	require.Zero(t, saveTo(t, k, store))
@@ -117,6 +117,12 @@ func TestKeyedLoadDamaged(t *testing.T) {
 		requireDamaged(t, load(key, value[:len(value)-1]))
 		requireDamaged(t, load(key, append(bytes.Clone(value), 0)))
 		requireDamaged(t, load(key, kv.AppendRecord(nil, keyedVersion+1, payload)))
+		if key[0] == keyedIndex {
+			requireDamaged(t, load(key, kv.AppendRecord(nil, keyedVersion, []byte{0})))
+			requireDamaged(t, load(key+"\x00", value))
+			requireDamaged(t, load(key[:len(key)/2], value))
+			continue
+		}
 		requireDamaged(t, load(key, kv.AppendRecord(nil, keyedVersion, payload[:len(payload)-1])))
 		if len(key) == 1 {
 			requireDamaged(t, load(key, kv.AppendRecord(nil, keyedVersion, append(bytes.Clone(payload), 0))))

@@ -51,9 +51,20 @@ func (k *Keyed) Advance(in Instant, limit int, out *Output) (done bool) {
 	budget := limit * silentPerResult
 	for {
 		t := k.due(in.Wall)
+		if brought, err := k.bringDue(t); err != nil {
+			out.Break(err)
+			return false
+		} else if brought {
+			continue
+		}
 		switch {
 		case t == nil:
 			k.end()
+			k.shed()
+			if err := k.renew(); err != nil {
+				out.Break(err)
+				return false
+			}
 			return true
 		case budget <= 0:
 			return false
@@ -88,6 +99,7 @@ func (k *Keyed) end() {
 	for _, it := range k.keys {
 		k.forget(it)
 	}
+	k.away.drop(k)
 }
 
 // fire runs the code for a timer and says how many rows came out.
