@@ -5,6 +5,7 @@ package examples
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"flag"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
 )
 
 var update = flag.Bool("update", false, "write what the examples print to their golden files")
@@ -97,6 +99,9 @@ type example struct {
 	check func(t *testing.T, name, printed string)
 	// again: a second run on the state of the first prints nothing more.
 	again bool
+	// file and query find the rows in a database of SQLite, in place of what is
+	// printed. A second run leaves them as they are.
+	file, query string
 	// elsewhere: it needs a server; here it is only linted and tested, and run by the
 	// tests of this folder.
 	elsewhere string
@@ -115,8 +120,12 @@ var examples = map[string]example{
 	"order_streak":    {check: likeGolden, again: true},
 	"quiet_customers": {check: likeGolden, again: true},
 	"clickstream":     {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
-	"kafka_orders":    {elsewhere: "tests/kafka"},
-	"kafka_totals":    {elsewhere: "tests/kafka"},
+	"sqlite_totals":   {check: likeGolden, again: true, file: "state/sqlite_totals/totals.db", query: "SELECT * FROM totals ORDER BY window_start, page"},
+	"sqlite_visits":   {check: likeGolden, again: true, file: "state/sqlite_visits/visits.db", query: "SELECT * FROM visits ORDER BY visit_start"},
+
+	"kafka_orders":      {elsewhere: "tests/kafka"},
+	"kafka_totals":      {elsewhere: "tests/kafka"},
+	"kafka_to_postgres": {elsewhere: "tests/postgres"},
 }
 
 func TestExamples(t *testing.T) {
@@ -146,15 +155,58 @@ func (ex example) run(t *testing.T, name, file string) {
 		require.DirExists(t, filepath.Join(root, ex.elsewhere))
 		return
 	}
-	run := []string{"run", "--set", "http.enabled=false", file}
-	printed, err := command(t, dir, ex.env, run...)
-	require.NoError(t, err)
+	printed := ex.outcome(t, dir, file)
 	ex.check(t, name, printed)
-	if ex.again {
-		printed, err = command(t, dir, ex.env, run...)
-		require.NoError(t, err)
-		require.Empty(t, printed, "a second run has nothing new to say")
+	if !ex.again {
+		return
 	}
+	want := "" // a second run has nothing new to say
+	if ex.file != "" {
+		want = printed // and leaves the table as it is
+	}
+	require.Equal(t, want, ex.outcome(t, dir, file), "a second run")
+}
+
+// outcome runs the example and gives what it printed, or stored. Where an output
+// prints nothing, the log is what is printed.
+func (ex example) outcome(t *testing.T, dir, file string) string {
+	printed, err := command(t, dir, ex.env, "run", "--set", "http.enabled=false", file)
+	require.NoError(t, err)
+	if ex.file != "" {
+		return stored(t, filepath.Join(dir, ex.file), ex.query)
+	}
+	return printed
+}
+
+// stored gives what a query finds in a database of SQLite, a JSON object in a line.
+func stored(t *testing.T, file, query string) string {
+	t.Helper()
+	require.FileExists(t, file)
+	db, err := sql.Open("sqlite", "file:"+file)
+	require.NoError(t, err)
+	defer db.Close()
+	found, err := db.QueryContext(t.Context(), query)
+	require.NoError(t, err)
+	defer found.Close()
+	columns, err := found.Columns()
+	require.NoError(t, err)
+	var lines strings.Builder
+	for found.Next() {
+		values, to := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			to[i] = &values[i]
+		}
+		require.NoError(t, found.Scan(to...))
+		row := map[string]any{}
+		for i, name := range columns {
+			row[name] = values[i]
+		}
+		line, err := json.Marshal(row)
+		require.NoError(t, err)
+		lines.Write(append(line, '\n'))
+	}
+	require.NoError(t, found.Err())
+	return lines.String()
 }
 
 // likeGolden compares with what is checked in, row by row.

@@ -37,7 +37,7 @@ func TestServerCrashes(t *testing.T) {
 	base := seed(t)
 	for _, mode := range modes {
 		rnd := rand.New(rand.NewPCG(base, 0))
-		stream := events(rnd, 30_000)
+		stream := events(rnd, mode.rows)
 		j := &job{sink: s, dir: t.TempDir(), table: mode.name, operator: mode.operator, onEnd: mode.onEnd, parallel: 8}
 		write(t, filepath.Join(j.dir, "events.ndjson"), stream)
 		s.table(t, j.table)
@@ -47,7 +47,7 @@ func TestServerCrashes(t *testing.T) {
 			select {
 			case <-p.done:
 				running = false
-			case <-time.After(time.Duration(100+rnd.IntN(700)) * time.Millisecond):
+			case <-time.After(time.Duration(50+rnd.IntN(500)) * time.Millisecond):
 				if crashes++; crashes > 12 {
 					p.ended(t)
 				} else {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -194,6 +195,16 @@ shutdown_timeout: 20s
 `, j.onEnd, filepath.Join(j.dir, "events.ndjson"), j.operator, j.driver, j.dsn, j.parallel, j.table, filepath.Join(j.dir, j.table+".state.db"))
 }
 
+// example is a configuration with a folder for what outlives the process.
+type example struct {
+	dir, config string
+	env         []string
+}
+
+func (j *job) start(t testing.TB) *process {
+	return (&example{dir: j.dir, config: j.config()}).start(t)
+}
+
 // process is a life of the binary.
 type process struct {
 	cmd  *exec.Cmd
@@ -201,14 +212,14 @@ type process struct {
 	done chan struct{}
 }
 
-func (j *job) start(t testing.TB) *process {
+func (e *example) start(t testing.TB) *process {
 	t.Helper()
-	config := filepath.Join(j.dir, j.table+".yaml")
-	require.NoError(t, os.WriteFile(config, []byte(j.config()), 0o600))
-	log, err := os.CreateTemp(j.dir, j.table+"-*.log")
+	config := filepath.Join(e.dir, "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(e.config), 0o600))
+	log, err := os.CreateTemp(e.dir, "*.log")
 	require.NoError(t, err)
 	p := &process{exec.Command(binary, "run", config), log, make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = log, log, append(os.Environ(), e.env...)
 	require.NoError(t, p.cmd.Start())
 	go func() {
 		_ = p.cmd.Wait()
@@ -222,15 +233,27 @@ func (j *job) start(t testing.TB) *process {
 	return p
 }
 
-// killed kills the process after a time, unless it has ended by then.
-func (p *process) killed(t testing.TB, after time.Duration) bool {
-	t.Helper()
+// kill kills the process after a time, unless it has ended by then.
+func (p *process) kill(after time.Duration) {
 	select {
 	case <-time.After(after):
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	case <-p.done:
 	}
+}
+
+// term asks the process to stop.
+func (p *process) term(t testing.TB) {
+	t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.ended(t)
+}
+
+// killed is kill, and says whether it came in time.
+func (p *process) killed(t testing.TB, after time.Duration) bool {
+	t.Helper()
+	p.kill(after)
 	if p.cmd.ProcessState.ExitCode() == -1 {
 		return true
 	}
@@ -275,11 +298,12 @@ func seed(t testing.TB) uint64 {
 var modes = []struct {
 	name, operator, onEnd string
 	answer                func([]event) []row
+	rows                  int // for a run of some seconds
 }{
-	{"appended", appended, "flush", tumbling},
-	{"updated", updated, "keep", tumbling},
-	{"sessions_appended", sessionsOnce, "flush", sessions},
-	{"sessions_updated", sessionsUpdated, "keep", sessions},
+	{"appended", appended, "flush", tumbling, 120_000},
+	{"updated", updated, "keep", tumbling, 30_000},
+	{"sessions_appended", sessionsOnce, "flush", sessions, 120_000},
+	{"sessions_updated", sessionsUpdated, "keep", sessions, 30_000},
 }
 
 // killedAtRandom runs every mode again and again, killed at random moments, until
