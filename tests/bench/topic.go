@@ -30,6 +30,7 @@ type topics struct {
 	dir    string
 	client *kgo.Client
 	own    *broker.Real // nil: somebody else's broker
+	filled []string     // to be deleted at the end
 	runs   int
 }
 
@@ -72,6 +73,7 @@ func (t *topics) close() {
 		return
 	}
 	if t.client != nil {
+		_, _ = kadm.NewClient(t.client).DeleteTopics(context.Background(), t.filled...)
 		t.client.Close()
 	}
 	if t.own != nil {
@@ -98,6 +100,7 @@ func (t *topics) fill(ctx context.Context, size int) (err error) {
 	if err != nil {
 		return err
 	}
+	t.filled = append(t.filled, t.name(size))
 	failed := make(chan error, 1)
 	err = eachOrder(t.events, t.keys, t.perKey, func(i int, order []byte) error {
 		record := &kgo.Record{Topic: t.name(size), Partition: int32(i % partitions), Value: padded(order, size, uint64(i))}
@@ -196,7 +199,7 @@ func (t *topics) watch(ctx context.Context, v variant, address string, ended <-c
 			return 0, 0, fmt.Errorf("it ended by itself: %v", err)
 		case <-ctx.Done():
 			return 0, 0, ctx.Err()
-		case <-time.After(10 * time.Millisecond): // between two looks
+		case <-time.After(20 * time.Millisecond): // between two looks
 		}
 		done := applied(ctx, address)
 		switch {
