@@ -31,6 +31,9 @@ const (
 	kindUint   = 8
 	kindGoInt  = 9  // an int, as Kafka inputs set partition and offset
 	kindNumber = 10 // a json.Number, by its text
+	// Of metadata that we own:
+	kindRowID   = 11 // made of row key and revision
+	kindInstant = 12 // a time, as its text stands under that name
 )
 
 // Append implements host.Edge: payload, error text, metadata, and what the
@@ -46,8 +49,12 @@ func (e edge) Append(b []byte, msg windowing.Message) []byte {
 	at, count := len(b), 0
 	b = append(b, 0)
 	_ = m.MetaWalkMut(func(key string, value any) error {
-		b = appendMeta(kv.AppendBlob(b, key), value)
 		count++
+		b = appendName(b, key)
+		short := false
+		if b, short = e.appendShort(b, m, key, value); !short {
+			b = appendMeta(b, value)
+		}
 		return nil
 	})
 	if b[at] = byte(count); count >= 1<<7 { // the number takes more than a byte
@@ -137,13 +144,21 @@ func (e edge) Decode(data []byte) (windowing.Message, error) {
 	if d.Bool() {
 		m.SetError(errors.New(d.String()))
 	}
+	id := false
 	for n := d.Count(2); n > 0 && d.Err() == nil; n-- {
-		key := d.String()
-		value, err := readMeta(d)
-		if err != nil {
+		key := readName(d)
+		value, err := readMeta(d, key)
+		switch {
+		case err != nil:
 			return nil, fmt.Errorf("metadata %q: %w", key, err)
+		case value == rowID{}:
+			id = true
+		default:
+			m.MetaSetMut(key, value)
 		}
-		m.MetaSetMut(key, value)
+	}
+	if id && d.Err() == nil {
+		readRowID(d, m)
 	}
 	if d.Bool() {
 		m = carry(m, readCarried(d))
@@ -171,8 +186,18 @@ func readCarried(d *kv.Decoder) *carried {
 	return c
 }
 
-func readMeta(d *kv.Decoder) (any, error) {
+// rowID stands for a row id, which is made when all metadata is there.
+type rowID struct{}
+
+func readMeta(d *kv.Decoder, key string) (any, error) {
 	switch kind := d.Byte(); kind {
+	case kindRowID:
+		if key != metaRowID {
+			d.Fail("metadata %q is no row id", key)
+		}
+		return rowID{}, d.Err()
+	case kindInstant:
+		return readInstant(d, key), d.Err()
 	case kindNull:
 		return nil, d.Err()
 	case kindString:
