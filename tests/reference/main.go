@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 
 	_ "github.com/connect-windowed/connect-windowed/processors"
+	_ "github.com/connect-windowed/connect-windowed/processors/kafka"
+	_ "github.com/connect-windowed/connect-windowed/processors/sql"
 )
 
 func main() {

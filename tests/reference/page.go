@@ -55,6 +55,16 @@ func pages() (map[string][]byte, error) {
 	if err := add("scanner", "lines_batch", scanner, ok); err != nil {
 		return nil, err
 	}
+	redpanda, ok := env.GetInputConfig("redpanda")
+	if err := add("input", "redpanda", redpanda, ok); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"redpanda", "sql_insert", "sql_raw"} {
+		output, ok := env.GetOutputConfig(name)
+		if err := add("output", name, output, ok); err != nil {
+			return nil, err
+		}
+	}
 	out["README.md"] = index(out)
 	return out, nil
 }
