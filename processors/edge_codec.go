@@ -49,12 +49,8 @@ func (e edge) Append(b []byte, msg windowing.Message) []byte {
 	at, count := len(b), 0
 	b = append(b, 0)
 	_ = m.MetaWalkMut(func(key string, value any) error {
+		b = e.appendMetadata(b, m, key, value)
 		count++
-		b = appendName(b, key)
-		short := false
-		if b, short = e.appendShort(b, m, key, value); !short {
-			b = appendMeta(b, value)
-		}
 		return nil
 	})
 	if b[at] = byte(count); count >= 1<<7 { // the number takes more than a byte

@@ -148,6 +148,7 @@ func TestDecodeRejectsDamage(t *testing.T) {
 	_, err := e.Decode(append(whole, 0))
 	require.ErrorIs(t, err, kv.ErrCorrupt)
 
+	number := func(name string) byte { return byte(shortOf(name).number) }
 	body := func(meta ...byte) []byte { return append([]byte{1, 'x', 0}, meta...) }
 	for name, data := range map[string][]byte{
 		"empty":                   {},
@@ -160,10 +161,10 @@ func TestDecodeRejectsDamage(t *testing.T) {
 		"no time":                 body(1, 0, 1, 'k', kindTime, 1, 9, 0),
 		"truth value of metadata": body(1, 0, 1, 'k', kindBool, 2, 0),
 		"number of no name":       body(1, byte(len(shortNames)), kindNull, 0),
-		"instant of no time":      body(1, byte(shortNumbers[metaTiming]), kindInstant, 2, 0),
+		"instant of no time":      body(1, number(metaTiming), kindInstant, 2, 0),
 		"row id under any name":   body(1, 0, 1, 'k', kindRowID, 0),
-		"row id of no row":        body(1, byte(shortNumbers[metaRowID]), kindRowID, 0),
-		"row id of no revision":   body(2, byte(shortNumbers[metaRowID]), kindRowID, byte(shortNumbers[metaRowKey]), kindString, 2, '[', ']', 0),
+		"row id of no row":        body(1, number(metaRowID), kindRowID, 0),
+		"row id of no revision":   body(2, number(metaRowID), kindRowID, number(metaRowKey), kindString, 2, '[', ']', 0),
 		"flag out of range":       body(0, 1, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0),
 		"source out of range":     append(kv.AppendVarint(body(0, 1, 0, 0, 0, 0), math.MaxInt32+1), 0, 0, 0, 0, 0, 0),
 	} {

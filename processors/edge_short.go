@@ -18,23 +18,56 @@ import (
 var shortNames = [...]string{1: metaRowKey, metaRowID, metaRevision, metaTiming, metaOperator, metaEventTime,
 	metaWatermark, metaStart, metaEnd, metaLateOperator, metaLateBy, metaDuplicate}
 
-var shortNumbers = func() map[string]uint64 {
-	numbers := map[string]uint64{}
-	for i, name := range shortNames[1:] {
-		numbers[name] = uint64(i + 1)
-	}
-	return numbers
-}()
-
 // markTimes are the times of a row by the names of their metadata.
 var markTimes = map[string]int{metaEventTime: eventTimeText, metaWatermark: watermarkText, metaStart: startText, metaEnd: endText}
 
-// appendName encodes the name of metadata: its number, or 0 and the name.
-func appendName(b []byte, key string) []byte {
-	if n, ok := shortNumbers[key]; ok {
-		return kv.AppendUvarint(b, n)
+// shortName is a name of ours.
+type shortName struct {
+	name   string
+	number uint64
+	time   int // of markTimes, noTime: it is none
+}
+
+const noTime = -1
+
+// shortBySize finds names by their length, which tells nearly all of them apart.
+var shortBySize = func() (bySize [32][]shortName) {
+	for i, name := range shortNames[1:] {
+		s := shortName{name: name, number: uint64(i + 1), time: noTime}
+		if which, ok := markTimes[name]; ok {
+			s.time = which
+		}
+		bySize[len(name)] = append(bySize[len(name)], s)
 	}
-	return kv.AppendBlob(kv.AppendUvarint(b, 0), key)
+	return bySize
+}()
+
+// shortOf gives what is known of a name, nil where it is none of ours.
+func shortOf(key string) *shortName {
+	if len(key) >= len(shortBySize) {
+		return nil
+	}
+	of := shortBySize[len(key)]
+	for i := range of {
+		if of[i].name == key {
+			return &of[i]
+		}
+	}
+	return nil
+}
+
+// appendMetadata encodes a name and its value. The name is its number, or 0 and
+// the name.
+func (e edge) appendMetadata(b []byte, m *service.Message, key string, value any) []byte {
+	s := shortOf(key)
+	if s == nil {
+		return appendMeta(kv.AppendBlob(kv.AppendUvarint(b, 0), key), value)
+	}
+	b = kv.AppendUvarint(b, s.number)
+	if b, done := e.appendShort(b, m, s, value); done {
+		return b
+	}
+	return appendMeta(b, value)
 }
 
 func readName(d *kv.Decoder) string {
@@ -50,18 +83,18 @@ func readName(d *kv.Decoder) string {
 }
 
 // appendShort encodes a value of ours in few bytes where it is what it mostly is.
-func (e edge) appendShort(b []byte, m *service.Message, key string, value any) (_ []byte, done bool) {
+func (e edge) appendShort(b []byte, m *service.Message, s *shortName, value any) (_ []byte, done bool) {
 	text, ok := value.(string)
 	if !ok {
 		return b, false
 	}
-	if key == metaRowID && isRowID(m, text) {
-		return append(b, kindRowID), true
-	}
-	if which, ok := markTimes[key]; ok && e.texts != nil {
-		if last := &e.texts.times[which]; last.text == any(text) {
+	switch {
+	case s.time != noTime && e.texts != nil:
+		if last := &e.texts.times[s.time]; last.text == value {
 			return kv.AppendVarint(append(b, kindInstant), int64(last.at)), true
 		}
+	case s.name == metaRowID && isRowID(m, text):
+		return append(b, kindRowID), true
 	}
 	return b, false
 }
