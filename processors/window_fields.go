@@ -84,6 +84,13 @@ type grid struct {
 	zone     *time.Location // nil: UTC
 }
 
+func (g grid) location() *time.Location {
+	if g.zone == nil {
+		return time.UTC
+	}
+	return g.zone
+}
+
 // parseGrid reads size, slide (the field, "" for the size itself), offset and
 // timezone.
 func parseGrid(conf *service.ParsedConfig, slideField string) (g grid, err error) {
@@ -112,11 +119,7 @@ func parseGrid(conf *service.ParsedConfig, slideField string) (g grid, err error
 	case 0:
 		g.assigner, err = fixedGrid(conf, slideField, offset)
 	case len(fields):
-		zone := g.zone
-		if zone == nil {
-			zone = time.UTC
-		}
-		g.assigner, err = windowing.NewCalendar(calendar[0], calendar[len(calendar)-1], offset, zone)
+		g.assigner, err = windowing.NewCalendar(calendar[0], calendar[len(calendar)-1], offset, g.location())
 	default:
 		err = fmt.Errorf("%s and %s: one follows the calendar, the other does not: use units of the calendar (d, w, mo, q, y) for both, or hours and less (24h) for both", fieldSize, slideField)
 	}

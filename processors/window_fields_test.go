@@ -54,7 +54,11 @@ func TestWindowMistakes(t *testing.T) {
 		{sliding, "size: 7d\nslide: 1h", []string{"size and slide", "24h"}},
 		{sliding, "size: 1q\nslide: 1w", []string{"size 1q", "slide 1w"}},
 		{cumulative, "size: 1h\nstep: 7m", []string{"size 1h0m0s", "step 7m0s"}},
-		{cumulative, "size: 1d\nstep: 1h", []string{"size", "1d"}},
+		{cumulative, "size: 1d\nstep: 7h", []string{"size 1d", "step 7h0m0s", "1h or 1d"}},
+		{cumulative, "size: 24h\nstep: 1d", []string{"step 1d and size", "for both"}},
+		{cumulative, "size: 1mo\nstep: 1w", []string{"size 1mo", "step 1w", "or 1d"}},
+		{cumulative, "size: 1d\nstep: 0d", []string{"step", "0d"}},
+		{cumulative, "size: 1d\nstep: 1h\noffset: 24h", []string{"offset 24h0m0s", "shorter"}},
 	} {
 		_, err := c.parse(c.yaml)
 		require.Error(t, err, c.yaml)
@@ -71,6 +75,8 @@ func TestWindowRevises(t *testing.T) {
 		"size: 5m\noutput_mode: update":      true,
 		"size: 1w\noutput_mode: complete":    true,
 		"size: 5m\nfill: zero\nfill_for: 1h": false,
+		"size: 5m\nearly: 10s":              true,
+		"size: 5m\nearly: 0s":               false,
 	} {
 		op, err := windowOf(t, tumblingSpec(), parseTumbling, yaml)
 		require.NoError(t, err)

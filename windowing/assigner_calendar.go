@@ -169,6 +169,11 @@ func (c *Calendar) instant(clock, rest int64) (second, nanosecond int64) {
 	for {
 		_, offset := at.Zone()
 		from, to := at.ZoneBounds()
+		// Beyond the table of a zone the library ends every year after 365 days: of
+		// the last day of a leap year it says that it is over.
+		if !to.IsZero() && !to.After(at) {
+			to = at.Add(dayHours)
+		}
 		second = clock - int64(offset)
 		if !from.IsZero() && second < from.Unix() {
 			return from.Unix(), 0 // skipped by the change of the clock

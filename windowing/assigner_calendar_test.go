@@ -2,6 +2,7 @@ package windowing
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 	_ "time/tzdata"
@@ -146,6 +147,28 @@ func TestCalendarAgainstClock(t *testing.T) {
 		require.Equal(t, grid.begin(day), grid.Slice(want).Start)
 		if before := grid.Slice(want - 1); before.End != want {
 			require.Equal(t, before.End, grid.begin(day), "seed %d: day %d %s", seed, day, zone)
+		}
+	}
+}
+
+// TestCalendarLastDayOfLeapYears: beyond the tables of zones too a year ends where
+// the next one begins.
+func TestCalendarLastDayOfLeapYears(t *testing.T) {
+	for _, zone := range []string{"UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Asia/Tokyo"} {
+		for _, size := range []string{"1d", "1w", "1mo", "1y"} {
+			grid := testCalendar(t, size, size, 0, zone)
+			for year := 2024; year < 2261; year++ {
+				for _, day := range []string{"12-30T12:00:00Z", "12-31T00:00:00Z", "12-31T12:00:00Z"} {
+					now := at(t, strconv.Itoa(year)+"-"+day)
+					slice := grid.Slice(now)
+					require.True(t, slice.Contains(now), "%s in %s: %d-%s", size, zone, year, day)
+					start, end := slice.Start.Std().In(grid.zone), slice.End.Std().In(grid.zone)
+					require.Equal(t, []int{0, 0, 0, 0}, []int{start.Hour(), start.Minute(), end.Hour(), end.Minute()}, "%s in %s: %d-%s %s", size, zone, year, day, end)
+					if size == "1d" {
+						require.Equal(t, start.AddDate(0, 0, 1), end, "%s: %d-%s", zone, year, day)
+					}
+				}
+			}
 		}
 	}
 }

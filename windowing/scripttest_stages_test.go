@@ -106,8 +106,18 @@ func scriptCalendar(t *testing.T, c command, slide string) windowing.Assigner {
 	return grid
 }
 
-// makeCumulative takes size=, step= and offset=.
+// makeCumulative takes size=, step=, offset= and timezone=.
 func makeCumulative(t *testing.T, c command, st *windowing.Stage) {
+	size, calendar, err := windowing.ParseCalendarSize(c.get("size", ""))
+	require.NoError(t, err)
+	if calendar {
+		zone, err := time.LoadLocation(c.get("timezone", "UTC"))
+		require.NoError(t, err)
+		grid, err := windowing.NewCalendarSteps(size, scriptDuration(t, c.get("step", "")), scriptDuration(t, c.get("offset", "0s")), zone)
+		require.NoError(t, err)
+		makeWindow(t, c, st, grid)
+		return
+	}
 	grid, err := windowing.NewCumulative(scriptDuration(t, c.get("size", "")), scriptDuration(t, c.get("step", "")), scriptDuration(t, c.get("offset", "0s")))
 	require.NoError(t, err)
 	makeWindow(t, c, st, grid)
