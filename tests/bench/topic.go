@@ -140,8 +140,8 @@ func padded(order []byte, size int, seed uint64) []byte {
 	return append(out, `"}`...)
 }
 
-// measure runs a variant until it has gone through its topic. The time runs from
-// the first record, so that the formation of a group is left out.
+// measure runs a variant until it has gone through its topic. The formation of a
+// group is left out of its time.
 func (t *topics) measure(ctx context.Context, v variant) (s sample, err error) {
 	work, err := os.MkdirTemp(t.dir, "run-")
 	if err != nil {
@@ -172,7 +172,7 @@ func (t *topics) measure(ctx context.Context, v variant) (s sample, err error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	took, counted, err := t.watch(ctx, v, address, ended)
+	took, err := t.watch(ctx, v, address, ended)
 	if err != nil {
 		cancel()
 		<-ended
@@ -182,34 +182,34 @@ func (t *topics) measure(ctx context.Context, v variant) (s sample, err error) {
 	if err := <-ended; err != nil || logs.Len() > 0 {
 		return s, fmt.Errorf("it ended with %v and logged: %s", err, logs.Bytes())
 	}
-	s = newSample(t.events, took, cmd.ProcessState)
-	s.rate = float64(counted) / took.Seconds()
-	return s, nil
+	return newSample(t.events, took, cmd.ProcessState), nil
 }
 
 // watch waits until a process has gone through the topic. It gives the time since
-// the first look that saw records, and how many came since then.
-func (t *topics) watch(ctx context.Context, v variant, address string, ended <-chan error) (took time.Duration, counted int, err error) {
-	var first time.Time
-	var before int
+// the last look that saw no record.
+func (t *topics) watch(ctx context.Context, v variant, address string, ended <-chan error) (took time.Duration, err error) {
+	start, coming := time.Now(), false
 	profiled := make(chan error, 1)
 	for {
 		select {
 		case err := <-ended:
-			return 0, 0, fmt.Errorf("it ended by itself: %v", err)
+			return 0, fmt.Errorf("it ended by itself: %v", err)
 		case <-ctx.Done():
-			return 0, 0, ctx.Err()
+			return 0, ctx.Err()
 		case <-time.After(20 * time.Millisecond): // between two looks
 		}
 		done := applied(ctx, address)
-		switch {
-		case done == 0:
-		case first.IsZero():
-			first, before = time.Now(), done
+		if done == 0 {
+			start = time.Now()
+			continue
+		}
+		if !coming {
+			coming = true
 			go func() { profiled <- t.takeProfile(ctx, v, address) }()
-		case done >= t.events:
-			took = time.Since(first)
-			return took, t.events - before, <-profiled
+		}
+		if done >= t.events {
+			took = time.Since(start)
+			return took, <-profiled
 		}
 	}
 }
