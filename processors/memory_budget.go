@@ -61,6 +61,6 @@ func toBytes(field, text string) (int64, error) {
 // Shares of a memory budget that other parts of a host take beside its state.
 const (
 	logShare     = 4  // the log of the state file, which folds earlier
-	pendingShare = 32 // messages between two commits: what they changed stays in memory until it is on disk
+	pendingShare = 64 // messages between two commits: what they changed stays in memory until it is on disk
 	leastPending = 64 << 10
 )

@@ -295,8 +295,8 @@ func compareDefinition(st *Stage, stored string) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s %q: %w: %s; put it back, give the operator a new name to start with empty state, or delete the state file to start anew",
-		st.Kind, st.Name, ErrDefinition, strings.Join(changed, "; "))
+	return fmt.Errorf("%s %q: %w: %s; put it back, give the operator a new name (such as `name: %s_2`) to start with empty state, or delete the state file to start anew",
+		st.Kind, st.Name, ErrDefinition, strings.Join(changed, "; "), st.Name)
 }
 
 // Deadline is the earliest Mono at which a tick could move a watermark.

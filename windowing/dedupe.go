@@ -291,7 +291,7 @@ func (d *Dedupe) result(k *known) *Result {
 // Definition is what makes the stored state meaningful.
 func (d *Dedupe) Definition() []Setting {
 	c := &d.config
-	settings := []Setting{{Field: "key", Value: c.Key}}
+	settings := []Setting{{Field: "key", Value: c.Key}, layout}
 	if !c.DefaultWithin && !c.WithEventTime {
 		settings = append(settings, Setting{Field: "within", Value: c.Within.String()})
 	}

@@ -362,6 +362,7 @@ func (j *Join) result(pair [2]*joinRow, key string, at watermark.Time, out *Outp
 func (j *Join) Definition() []Setting {
 	c := &j.config
 	settings := []Setting{
+		layout,
 		{Field: "type", Value: JoinTypes[c.Type]},
 		{Field: "lower", Value: c.Lower.String()}, {Field: "upper", Value: c.Upper.String()},
 		{Field: "left.source", Value: c.Sides[LeftSide].Source}, {Field: "left.key", Value: c.Sides[LeftSide].Key},

@@ -34,8 +34,10 @@ func (it *joinRow) compare(other *joinRow) int { return it.stands().compare(othe
 // stands is the order of eviction.
 func (it *joinRow) stands() instant { return instant{it.time, it.arrival} }
 
-// bytes is about what a row takes in memory.
-func (it *joinRow) bytes() int64 { return entryBytes + int64(len(it.payload)+len(it.key.name)) }
+// bytes is about what a row takes in memory, with a key of its own.
+func (it *joinRow) bytes() int64 { return joinRowBytes + int64(len(it.payload)+len(it.key.name)) }
+
+const joinRowBytes = entryBytes + 112
 
 // joinKey holds the rows of one key by their side, in the order (time, arrival).
 type joinKey struct {

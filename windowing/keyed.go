@@ -274,7 +274,7 @@ func (k *Keyed) touch(it *keyedKey) {
 // Definition is what makes the stored state meaningful.
 func (k *Keyed) Definition() []Setting {
 	c := &k.config
-	settings := []Setting{{Field: "key", Value: c.Key}, {Field: "on_event", Value: c.OnEvent}}
+	settings := []Setting{{Field: "key", Value: c.Key}, {Field: "on_event", Value: c.OnEvent}, layout}
 	if c.OnTimer != "" {
 		settings = append(settings, Setting{Field: "on_timer", Value: c.OnTimer})
 	}

@@ -53,3 +53,7 @@ const entryBytes = 144
 
 // onDisk is the number of the Save of what was read.
 const onDisk = -1
+
+// layout says in a definition how records lie: by segment, or with an index. State of
+// an earlier layout is not read.
+var layout = Setting{Field: "layout of the state", Value: "2"}

@@ -3,6 +3,7 @@ package crash
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,22 +51,43 @@ var pairings = []pairing{
 			return rows
 		},
 	},
+	{
+		name:  "keyed state",
+		parts: ", partitions: 1",
+		op: `keyed_state: { %skey: (this.id / 2).floor(), on_event: 'root = if this.state == null { { "state": { "id": this.event.id } } } else { { "state": { "left": { "id": [ this.state.id, this.event.id ].min() }, "right": { "id": [ this.state.id, this.event.id ].max() } }, "timers": [ { "name": "both", "at": this.event_time + 60 } ] } }',` +
+			` on_timer: 'root = { "emit": [ this.state ], "state": null }' }`,
+		answer: func(all []int) (rows [][2]int) {
+			there := map[int]bool{}
+			for _, id := range all[:len(all)-1] { // no timer fires behind the last row
+				there[id] = true
+			}
+			for _, id := range all {
+				if id%2 == 0 && there[id] && there[id+1] {
+					rows = append(rows, [2]int{id, id + 1})
+				}
+			}
+			return rows
+		},
+	},
 }
+
+// tight is a memory budget under which everything leaves memory.
+const tight = "1KiB"
 
 // Nothing is lost because it was remembered and its delivery failed, nothing passes
 // or pairs twice, however often the process is killed.
 func TestPairsKilledAtRandom(t *testing.T) {
 	for _, p := range pairings {
-		for _, form := range []string{inputHost, processorHost, standalone} {
-			t.Run(p.name+" in "+form, func(t *testing.T) {
+		for _, place := range []struct{ form, budget string }{{inputHost, ""}, {inputHost, tight}, {processorHost, tight}, {standalone, ""}, {standalone, tight}} {
+			t.Run(strings.TrimSpace(p.name+" in "+place.form+" "+place.budget), func(t *testing.T) {
 				t.Parallel()
 				base := seed(t)
 				killed := 0
 				for round := uint64(0); killed < kills()/3; round++ {
 					shape := orders(base+round, 2500, 1)
 					shape.Invalid = 0 // what is no data for a window may be some here
-					s := topic(t, form, shape, 2*time.Millisecond)
-					s.parts, s.op, s.refuse = p.parts, p.op, 0.2
+					s := topic(t, place.form, shape, 2*time.Millisecond)
+					s.parts, s.op, s.budget, s.refuse = p.parts, p.op, place.budget, 0.2
 					killed += s.killAtRandom(t, rand.New(rand.NewPCG(base, round)), kills()/3-killed)
 					s.verifyPairs(t, p)
 				}

@@ -31,6 +31,7 @@ type scenario struct {
 	refuse float64
 	parts  string // partition settings of the watermark
 	op     string // the operator, "" for the window
+	budget string // memory_budget, "" for none
 }
 
 // orders is the shape of the streams of crash tests: every row is within the
@@ -102,6 +103,14 @@ func (s *scenario) config() string {
 		pos = "position: " + s.pos
 		own = ", " + pos
 	}
+	if s.budget != "" {
+		own += ", memory_budget: " + s.budget
+		if pos += "\n"; s.form == inputHost {
+			pos += "    memory_budget: " + s.budget
+		} else {
+			pos += "        memory_budget: " + s.budget
+		}
+	}
 	var text string
 	switch s.form {
 	case inputHost:
@@ -141,7 +150,7 @@ func (s *scenario) finish(t testing.TB) {
 	require.Zero(t, p.wait(), "exit status\n%s", p.log)
 }
 
-// entries reads the journal. A last line without its end was not acknowledged.
+// entries reads the journal. A line without its end was not acknowledged.
 func (s *scenario) entries(t testing.TB) (all []plugins.Entry) {
 	t.Helper()
 	data, err := os.ReadFile(s.journal())
@@ -153,6 +162,7 @@ func (s *scenario) entries(t testing.TB) (all []plugins.Entry) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			continue
 		}
+		line = line[max(bytes.LastIndex(line, []byte(`{"Payload":`)), 0):] // a life that was killed may have left a half before it
 		var e plugins.Entry
 		require.NoError(t, json.Unmarshal(line, &e), "%s", line)
 		all = append(all, e)
