@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,9 +29,12 @@ func parseChoice(conf *service.ParsedConfig, name string, words ...string) (stri
 	return word, checkChoice(name, word, words)
 }
 
+// errNoChoice refuses a word. The rule of the field finds it too.
+var errNoChoice = errors.New("is not supported")
+
 func checkChoice(name, word string, words []string) error {
 	if slices.Contains(words, word) {
 		return nil
 	}
-	return fmt.Errorf("%s: %q is not supported: use %s", name, word, strings.Join(words, ", "))
+	return fmt.Errorf("%s: %q %w: use %s", name, word, errNoChoice, strings.Join(words, ", "))
 }

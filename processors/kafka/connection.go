@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -67,7 +66,7 @@ func parseConnection(conf *service.ParsedConfig) (c connection, err error) {
 		return c, err
 	}
 	if c.brokers = splitList(list); len(c.brokers) == 0 {
-		return c, errors.New("seed_brokers: no broker is named: give at least one host:port")
+		return c, fmt.Errorf("%s %w: give at least one host:port", fieldBrokers, errNothing)
 	}
 	id, err := conf.FieldString(fieldClientID)
 	if err != nil {

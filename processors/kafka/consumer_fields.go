@@ -94,12 +94,12 @@ func parseConsumer(conf *service.ParsedConfig) (c consumer, err error) {
 			return c, err
 		}
 	}
-	return c, nil
+	return c, kgo.ValidateOpts(append(c.options[:len(c.options):len(c.options)], c.begin(resume{})...)...)
 }
 
 var (
-	errNoTopics = errors.New("topics: nothing to consume: name topics, or patterns in regexp_topics_include")
-	errNoGroup  = errors.New("consumer_group: is missing: name one, or give explicit partitions in topics (topic:partition)")
+	errNoTopics = fmt.Errorf("topics %w: name topics, or patterns in regexp_topics_include", errNothing)
+	errNoGroup  = fmt.Errorf("consumer_group %w: name one, or give explicit partitions in topics (topic:partition)", errNothing)
 	errGrouped  = errors.New("consumer_group: a group shares out whole topics: leave it out, or name topics without partitions")
 )
 
@@ -186,23 +186,9 @@ func (c *consumer) parseStart(conf *service.ParsedConfig) error {
 	if len(c.list.topics) > 0 {
 		c.options = append(c.options, kgo.ConsumeTopics(c.list.topics...))
 	}
-	if len(c.list.partitions) == 0 {
-		return nil
-	}
-	if word == "committed" {
+	if word == "committed" && len(c.list.partitions) > 0 {
 		return fmt.Errorf("%s: committed needs a %s, which explicit partitions go without: use earliest or latest", fieldStart, fieldGroup)
 	}
-	offsets := map[string]map[int32]kgo.Offset{}
-	for topic, partitions := range c.list.partitions {
-		offsets[topic] = map[int32]kgo.Offset{}
-		for p, at := range partitions {
-			offsets[topic][p] = c.start
-			if at != fromStart {
-				offsets[topic][p] = kgo.NewOffset().At(at)
-			}
-		}
-	}
-	c.options = append(c.options, kgo.ConsumePartitions(offsets))
 	return nil
 }
 
@@ -220,10 +206,10 @@ func (c *consumer) parseGroup(conf *service.ParsedConfig) (err error) {
 	case c.group != "" && explicit:
 		return errGrouped
 	}
-	if c.rebalance, err = parseDuration(conf, time.Second, fieldRebalance); err != nil {
+	if c.rebalance, err = parseDuration(conf, 100*time.Millisecond, fieldRebalance); err != nil {
 		return err
 	}
-	session, err := parseDuration(conf, time.Second, fieldSession)
+	session, err := parseDuration(conf, 100*time.Millisecond, fieldSession)
 	if err != nil {
 		return err
 	}
@@ -234,7 +220,7 @@ func (c *consumer) parseGroup(conf *service.ParsedConfig) (err error) {
 	if heartbeat >= session {
 		return fmt.Errorf("%s: %s must be below %s, which is %s", fieldHeartbeat, heartbeat, fieldSession, session)
 	}
-	commit, err := parseDuration(conf, time.Millisecond, fieldCommit)
+	commit, err := parseDuration(conf, 100*time.Millisecond, fieldCommit)
 	if err != nil {
 		return err
 	}
@@ -279,7 +265,7 @@ func (c *consumer) parseFetch(conf *service.ParsedConfig) error {
 	c.options = append(c.options, kgo.FetchMaxBytes(sizes[fieldFetchMax]), kgo.FetchMinBytes(sizes[fieldFetchMin]),
 		kgo.FetchMaxPartitionBytes(sizes[fieldFetchPart]), kgo.FetchMaxWait(wait), kgo.FetchIsolationLevel(isolation), kgo.Rack(rack))
 	if big := sizes[fieldFetchMax]; big > 80<<20 {
-		c.options = append(c.options, kgo.BrokerMaxReadBytes(int32(min(int64(big)*2, 1<<31-1))))
+		c.options = append(c.options, kgo.BrokerMaxReadBytes(min(big, 1<<29)*2))
 	}
 	return nil
 }

@@ -1,8 +1,9 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -38,11 +39,10 @@ func registerLintMethod(name string) string {
 }
 
 // lints gives what is wrong with a configuration. What Benthos finds by the spec
-// and by the rules of fields is left to it, and a value that an environment
-// variable will give is not known yet.
+// and by the rules of fields is left to it.
 func lints(kind string, v any) []any {
 	text, err := yaml.Marshal(v)
-	if err != nil || strings.Contains(string(text), "${") {
+	if err != nil {
 		return []any{}
 	}
 	l := linters[kind]
@@ -53,11 +53,36 @@ func lints(kind string, v any) []any {
 	if err != nil {
 		return []any{}
 	}
-	if err := l.check(conf); err != nil && !strings.Contains(err.Error(), "is not supported") {
+	switch err := l.check(conf); {
+	case err == nil, errors.Is(err, errNoChoice):
+	case errors.Is(err, errNothing) && blank(v):
+		// of a variable that lint was told not to ask for
+	default:
 		return []any{err.Error()}
 	}
 	return []any{}
 }
+
+// blank reports that a field is there which must not be empty, but is.
+func blank(v any) bool {
+	fields, _ := v.(map[string]any)
+	for _, name := range []string{fieldBrokers, fieldTopics, fieldGroup, fieldTopic} {
+		switch v := fields[name].(type) {
+		case string:
+			if v == "" {
+				return true
+			}
+		case []any:
+			if slices.Contains(v, any("")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// errNothing marks a mistake that a value brings about which is empty.
+var errNothing = errors.New("is missing")
 
 func must(err error) {
 	if err != nil {

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -106,7 +105,7 @@ func parseProducer(conf *service.ParsedConfig) (p producer, err error) {
 			return p, err
 		}
 	}
-	return p, nil
+	return p, kgo.ValidateOpts(p.options...)
 }
 
 // optionalString reads an interpolated string that may be absent.
@@ -123,7 +122,7 @@ func (p *producer) parseMessage(conf *service.ParsedConfig) (err error) {
 		return err
 	}
 	if topic, static := p.topic.Static(); static && topic == "" {
-		return errors.New("topic: must not be empty")
+		return fmt.Errorf("%s %w: name one", fieldTopic, errNothing)
 	}
 	if p.key, err = optionalString(conf, fieldKey); err != nil {
 		return err

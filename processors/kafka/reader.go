@@ -28,6 +28,7 @@ type reader struct {
 
 	mu     sync.Mutex // protects what follows
 	joined *session   // nil while not connected
+	left   resume     // by the session before
 	closed bool
 }
 
@@ -46,10 +47,11 @@ func (r *reader) Connect(ctx context.Context) error {
 	case r.joined != nil && r.joined.fault() == nil:
 		return nil
 	case r.joined != nil:
+		r.left = r.joined.leave(r.left)
 		r.joined.close()
 		r.joined = nil
 	}
-	s, err := join(ctx, r)
+	s, err := join(ctx, r, r.left)
 	if err != nil {
 		return service.NewErrBackOff(err, r.wait.next())
 	}

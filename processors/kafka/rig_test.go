@@ -65,7 +65,7 @@ func produce(t *testing.T, cl *kgo.Client, topic string, partition int32, from, 
 // newInput makes an input of YAML fields that follow seed_brokers.
 func newInput(t *testing.T, c *kfake.Cluster, format string, args ...any) *reader {
 	t.Helper()
-	text := fmt.Sprintf("seed_brokers: [ %q ]\n", seeds(c)) + fmt.Sprintf(format, args...)
+	text := fmt.Sprintf("seed_brokers: [ %q ]\nfetch_max_wait: 100ms\nmetadata_max_age: 500ms\n", seeds(c)) + fmt.Sprintf(format, args...)
 	conf, err := inputSpec().ParseYAML(text, nil)
 	require.NoError(t, err)
 	parsed, err := parseConsumer(conf)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -29,14 +31,18 @@ type session struct {
 	faulted chan struct{} // closed with the first fault
 	once    sync.Once     // writes err
 	err     error         // to be read when faulted is closed
+
+	idsMu sync.Mutex              // protects ids
+	ids   map[string]kadm.TopicID // of the topics as they were first seen
 }
 
 // join connects and begins to consume.
-func join(ctx context.Context, r *reader) (*session, error) {
+func join(ctx context.Context, r *reader, before resume) (*session, error) {
 	s := &session{reader: r, ending: make(chan struct{}), faulted: make(chan struct{})}
 	s.running, s.stop = context.WithCancel(context.Background())
 	var err error
-	options := append(r.options[:len(r.options):len(r.options)], kgo.WithLogger(clientLog{r.log}), kgo.WithHooks(brokerHook{r.nag}))
+	options := append(r.options[:len(r.options):len(r.options)], r.begin(before)...)
+	options = append(options, kgo.WithLogger(clientLog{r.log}), kgo.WithHooks(brokerHook{r.nag}))
 	if r.group != "" {
 		options = append(options, kgo.OnPartitionsAssigned(s.assigned), kgo.OnPartitionsRevoked(s.revoked),
 			kgo.OnPartitionsLost(s.lost), kgo.AutoCommitCallback(s.committed))
@@ -94,16 +100,46 @@ func (s *session) poll() {
 		if fetches.IsClientClosed() {
 			return
 		}
-		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
-			if p.Err != nil {
-				s.failed(p.Topic, p.Partition, p.Err)
+		for _, f := range fetches {
+			for _, topic := range f.Topics {
+				s.identify(topic.Topic, topic.TopicID)
+				for _, p := range topic.Partitions {
+					s.put(topic.Topic, p)
+				}
 			}
-			if len(p.Records) > 0 && !s.shelf.put(p.Topic, p.Partition, p.Records, p.HighWatermark) {
-				s.log.Debugf("records of %s/%d came in after its loss", p.Topic, p.Partition)
-			}
-		})
+		}
 		s.client.AllowRebalance()
 		s.shelf.makeRoom(s.running)
+	}
+}
+
+// put takes what was fetched of a partition.
+func (s *session) put(topic string, p kgo.FetchPartition) {
+	if p.Err != nil {
+		s.failed(topic, p.Partition, p.Err)
+	}
+	if len(p.Records) > 0 && !s.shelf.put(topic, p.Partition, p.Records, p.HighWatermark) {
+		s.log.Debugf("records of %s/%d came in after its loss", topic, p.Partition)
+	}
+}
+
+// identify finds out by its ID, where the brokers give one, that a topic is not the
+// one that was seen before.
+func (s *session) identify(topic string, id kadm.TopicID) {
+	if id == (kadm.TopicID{}) {
+		return
+	}
+	s.idsMu.Lock()
+	before, known := s.ids[topic]
+	if !known {
+		if s.ids == nil {
+			s.ids = map[string]kadm.TopicID{}
+		}
+		s.ids[topic] = id
+	}
+	s.idsMu.Unlock()
+	if known && id != before {
+		s.recreated(topic)
 	}
 }
 
@@ -114,17 +150,49 @@ func (s *session) failed(topic string, partition int32, err error) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
 	case errors.Is(err, kerr.UnknownTopicID):
-		s.log.Warnf("topic %s was deleted and created again: it is consumed anew, from its start unless start_offset says otherwise; offsets begin at 0 again", topic)
-		s.fail(err)
+		s.recreated(topic)
 	case errors.As(err, &lost):
 		s.log.Warnf("topic %s: the brokers have lost records of partition %d: %v", topic, partition, err)
 	case errors.As(err, &group):
 		s.nag.about(fieldGroup+" "+s.group, explain(err))
 	case partition < 0:
-		s.nag.about("topic "+topic, explain(err))
+		s.nag.about(fieldTopics+": "+topic, explain(err))
 	default:
 		s.nag.about(fmt.Sprintf("topic %s, partition %d", topic, partition), explain(err))
 	}
+}
+
+// recreated begins anew with a topic that was deleted and created again, which the
+// client refuses.
+func (s *session) recreated(topic string) {
+	s.fail(&rebornError{topic})
+}
+
+// rebornError ends a session whose client cannot go on with a topic.
+type rebornError struct{ topic string }
+
+func (e *rebornError) Error() string {
+	return "topic " + e.topic + " was deleted and created again: it is consumed from its start, and its offsets begin at 0 again"
+}
+
+// leave gives what the next session has to know of this one, which has a fault.
+func (s *session) leave(before resume) resume {
+	left := resume{reborn: maps.Clone(before.reborn)}
+	var reborn *rebornError
+	if errors.As(s.fault(), &reborn) {
+		s.log.Warnf("%v", reborn)
+		if left.reborn == nil {
+			left.reborn = map[string]bool{}
+		}
+		left.reborn[reborn.topic] = true
+	}
+	if s.group == "" {
+		left.positions = s.shelf.positions()
+		if reborn != nil {
+			delete(left.positions, reborn.topic)
+		}
+	}
+	return left
 }
 
 // close commits what is acknowledged and ends the client.
@@ -165,7 +233,10 @@ func (s *session) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *km
 	}
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
-			if err := kerr.ErrorForCode(p.ErrorCode); err != nil && !passing(err) {
+			switch err := kerr.ErrorForCode(p.ErrorCode); {
+			case errors.Is(err, kerr.UnknownTopicID):
+				s.recreated(t.Topic)
+			case err != nil && !passing(err):
 				s.nag.about(thing+" for topic "+t.Topic, explain(err))
 			}
 		}

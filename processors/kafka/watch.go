@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -10,10 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// watch says now and then which topics are missing, and updates the lag.
+// watch looks after the topics and the lag now and then.
 func (s *session) watch() {
 	admin := kadm.NewClient(s.client)
-	s.missing()
+	s.look()
 	tick := time.NewTicker(s.lag)
 	defer tick.Stop()
 	for {
@@ -23,7 +24,7 @@ func (s *session) watch() {
 		case <-s.faulted:
 			return
 		case <-tick.C:
-			s.missing()
+			s.look()
 			s.measure(admin)
 		}
 	}
@@ -38,15 +39,21 @@ func (c *consumer) topicNames() []string {
 	return names
 }
 
-// missing says which topics do not exist or cannot be seen. The client waits for
-// them without a word.
-func (s *session) missing() {
-	names := s.topicNames()
+// look says which topics do not exist or cannot be seen, for which the client waits
+// without a word, and finds out which were deleted and created again.
+func (s *session) look() {
+	names := map[string]bool{}
+	for _, name := range s.topicNames() {
+		names[name] = true
+	}
+	for name := range s.shelf.positions() {
+		names[name] = true
+	}
 	if len(names) == 0 {
 		return
 	}
 	req := kmsg.NewPtrMetadataRequest()
-	for _, name := range names {
+	for name := range names {
 		t := kmsg.NewMetadataRequestTopic()
 		t.Topic = kmsg.StringPtr(name)
 		req.Topics = append(req.Topics, t)
@@ -58,11 +65,19 @@ func (s *session) missing() {
 		return // the hook has said it
 	}
 	for _, t := range resp.Topics {
-		err := kerr.ErrorForCode(t.ErrorCode)
-		if err == nil || t.Topic == nil || kerr.IsRetriable(err) && err != kerr.UnknownTopicOrPartition {
-			continue
+		if t.Topic != nil {
+			s.seen(*t.Topic, t.TopicID, kerr.ErrorForCode(t.ErrorCode))
 		}
-		s.nag.about(fieldTopics+": "+*t.Topic, explain(err))
+	}
+}
+
+// seen takes what the brokers say of a topic.
+func (s *session) seen(name string, id kadm.TopicID, err error) {
+	switch {
+	case err == nil:
+		s.identify(name, id)
+	case !kerr.IsRetriable(err) || errors.Is(err, kerr.UnknownTopicOrPartition):
+		s.nag.about(fieldTopics+": "+name, explain(err))
 	}
 }
 
