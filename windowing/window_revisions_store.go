@@ -48,6 +48,9 @@ func (w *Window) loadRevision(key, value []byte) error {
 	if err != nil {
 		return err
 	}
+	if !w.config.Revises() { // early rows were there once: their numbers count, and no more come
+		row.waits, row.stirs = false, false
+	}
 	if (row.waits || row.stirs) && w.groupOf(w.state.within(span), name) == nil {
 		return fmt.Errorf("a revision is due of a group that is not there: %w", kv.ErrCorrupt)
 	}
