@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,8 +32,20 @@ func newPostgres(dsn string) (engine, error) {
 		// The reason would show the text, with its password.
 		return nil, fmt.Errorf("%s: is not understood: PostgreSQL wants postgres://user:password@host:5432/database?sslmode=disable, or host=... user=... dbname=...", fieldDSN)
 	}
+	if conf.ConnectTimeout == 0 {
+		conf.ConnectTimeout = connectTimeout
+	}
+	dial := net.Dialer{
+		Timeout: conf.ConnectTimeout, Control: userTimeout(silence),
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 4, Interval: silence / 8, Count: 6},
+	}
+	conf.DialFunc = dial.DialContext
 	return &postgresEngine{conf: conf}, nil
 }
+
+// silence is how long a server may say nothing, not even that it is there, before
+// the connection counts as lost.
+const silence = time.Minute
 
 // encrypted asks for an encrypted connection where nothing else is said.
 func encrypted(dsn string) string {

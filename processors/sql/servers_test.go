@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -40,6 +41,7 @@ func TestServers(t *testing.T) {
 		"restart":         restartedServer,
 		"deferred":        deferredConstraint,
 		"backends":        endedBackend,
+		"stop":            stoppedMeanwhile,
 	} {
 		t.Run(name, part)
 	}
@@ -323,6 +325,27 @@ func endedBackend(t *testing.T) {
 	require.NoError(t, w.Connect(t.Context()))
 	require.Empty(t, d.rows("SELECT v FROM t"))
 	require.NoError(t, w.WriteBatch(t.Context(), batchOf("1", "3")))
+}
+
+// A stop does not wait for a statement that hangs, and leaves nothing of it.
+func stoppedMeanwhile(t *testing.T) {
+	d := newSchema(t, "CREATE TABLE t (v int)")
+	w := d.postgres(nameRaw, `
+query: INSERT INTO t VALUES ($1)
+args_mapping: root = [ this ]
+queries: [ { query: SELECT pg_sleep(600 * $1::int), args_mapping: "root = [ this ]" } ]
+`)
+	require.NoError(t, w.WriteBatch(t.Context(), batchOf("0")))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- w.WriteBatch(ctx, batchOf("1")) }()
+	require.Eventually(t, func() bool {
+		return d.rows("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()")[0] != "0"
+	}, 20*time.Second, 10*time.Millisecond)
+	stop()
+	require.ErrorIs(t, <-done, context.Canceled)
+	require.NoError(t, w.WriteBatch(t.Context(), batchOf("0")))
+	require.Equal(t, []string{"0", "0"}, d.rows("SELECT v FROM t"))
 }
 
 // BenchmarkPostgres is the cost of a row, upserted in batches; with a message that is

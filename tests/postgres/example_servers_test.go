@@ -110,7 +110,7 @@ func TestKafkaToPostgres(t *testing.T) {
 	send(s.payments[half:])
 	require.NoError(t, server.Restart())
 	read := func() []string { return joined(t, to.read) }
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(4 * time.Minute)
 	for len(read()) < len(s.rows) {
 		require.True(t, time.Now().Before(deadline), "%d of %d rows\n%s", len(read()), len(s.rows), p.text())
 		select {
