@@ -26,18 +26,27 @@ func TestTopicToTopic(t *testing.T) {
 	}
 }
 
-// What is in the topic is the answer, however often the process is killed.
+// What is in the topic is the answer, however often the process is killed: as a
+// member of a group, and with explicit partitions, which are read from their start
+// each time.
 func TestKilledAtRandom(t *testing.T) {
-	for _, replay := range replays {
-		t.Run("replay"+replay, func(t *testing.T) {
+	for name, source := range map[string]struct {
+		alone bool
+		input string
+	}{
+		"group":           {false, ", instance_id: a"},
+		"group no replay": {false, ", instance_id: a, auto_replay_nacks: false"},
+		"partitions":      {true, ", auto_replay_nacks: false"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := seed(t)
 			rnd := rand.New(rand.NewPCG(n, 0))
 			s := newScenario(t, open(t), stream(n, 3000), 170)
-			s.input = ", instance_id: a" + replay
+			s.alone, s.input = source.alone, source.input
 			wait := s.feed(t, time.Duration(kills)*time.Millisecond)
 			midway := 0
-			for range kills / len(replays) {
+			for range kills / 2 {
 				p := s.run(t)
 				select {
 				case <-p.exited:
@@ -52,7 +61,7 @@ func TestKilledAtRandom(t *testing.T) {
 			}
 			wait()
 			s.finish(t, s.run(t))
-			t.Logf("%d of %d lives had brought rows", midway, kills/len(replays))
+			t.Logf("%d of %d lives had brought rows", midway, kills/2)
 		})
 	}
 }

@@ -27,6 +27,7 @@ type scenario struct {
 	size         int // of a record, at least
 	orders, rows string
 	group        string
+	alone        bool   // explicit partitions, no group
 	access       string // more fields of input and output
 	input        string // more fields of the input
 	mark         string // more fields of the watermark
@@ -108,6 +109,14 @@ func (s *scenario) feed(t *testing.T, pause time.Duration) (wait func()) {
 
 const window = `tumbling_window: { size: 10s, group_by: { k: this.k }, aggregates: { n: count(), values: count(this.v), sum: sum(this.v), min: min(this.v), max: max(this.v), avg: avg(this.v) } }`
 
+// source is what the input reads: the topic as a member of a group, or by itself.
+func (s *scenario) source() string {
+	if s.alone {
+		return fmt.Sprintf("topics: [ %q ]", fmt.Sprintf("%s:0-%d", s.orders, s.shape.Partitions-1))
+	}
+	return fmt.Sprintf("topics: [ %q ], consumer_group: %q, session_timeout: 2s, heartbeat_interval: 300ms, rebalance_timeout: 2s", s.orders, s.group)
+}
+
 // config is the pipeline.
 func (s *scenario) config() string {
 	return fmt.Sprintf(`
@@ -115,7 +124,7 @@ input:
   windowed:
     state: state
     input:
-      redpanda: { seed_brokers: [ %q ], topics: [ %q ], consumer_group: %q, session_timeout: 2s, heartbeat_interval: 300ms, rebalance_timeout: 2s%s%s }
+      redpanda: { seed_brokers: [ %q ], %s%s%s }
     processors:
       - watermark: { event_time: this.ts, unit: ms, delay: 20s%s }
       - %s
@@ -133,7 +142,7 @@ cache_resources:
 http: { enabled: false }
 logger: { level: INFO, format: logfmt }
 shutdown_timeout: 20s
-`, s.Addr(), s.orders, s.group, s.access, s.input, s.mark, window, s.Addr(), s.rows, strings.Replace(s.access, ", ", "\n    ", 1), filepath.Join(s.dir, "state.db"))
+`, s.Addr(), s.source(), s.access, s.input, s.mark, window, s.Addr(), s.rows, strings.Replace(s.access, ", ", "\n    ", 1), filepath.Join(s.dir, "state.db"))
 }
 
 // run starts a life.
