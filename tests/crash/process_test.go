@@ -54,6 +54,17 @@ func (b *buffer) String() string {
 // run starts the binary with the configuration and an optional failpoint.
 func run(t testing.TB, dir, config, point string, args ...string) *process {
 	t.Helper()
+	env := []string{failpoint.Env + "=" + point}
+	// Every second life folds its log all the time and closes in many parts.
+	if lives.Add(1)%2 == 0 || strings.HasPrefix(point, failpoint.MidFold) || strings.HasPrefix(point, failpoint.MidClose) {
+		env = append(env, failpoint.EnvGeneration+"=32768", failpoint.EnvPart+"=3")
+	}
+	return launch(t, dir, config, env, args...)
+}
+
+// launch starts the binary with the configuration and some environment.
+func launch(t testing.TB, dir, config string, env []string, args ...string) *process {
+	t.Helper()
 	path := filepath.Join(dir, "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
 	if len(args) == 0 {
@@ -64,11 +75,7 @@ func run(t testing.TB, dir, config, point string, args ...string) *process {
 	p := &process{t: t, started: make(chan struct{}), exited: make(chan struct{}), log: &buffer{}, cmd: exec.Command(binary, args...)}
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.Env = append(os.Environ(), plugins.StartedEnv+"=3", failpoint.Env+"="+point)
-	// Every second life folds its log all the time and closes in many parts.
-	if lives.Add(1)%2 == 0 || strings.HasPrefix(point, failpoint.MidFold) || strings.HasPrefix(point, failpoint.MidClose) {
-		p.cmd.Env = append(p.cmd.Env, failpoint.EnvGeneration+"=32768", failpoint.EnvPart+"=3")
-	}
+	p.cmd.Env = append(append(os.Environ(), plugins.StartedEnv+"=3"), env...)
 	p.cmd.ExtraFiles = []*os.File{write}
 	require.NoError(t, p.cmd.Start())
 	require.NoError(t, write.Close())

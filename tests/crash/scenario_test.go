@@ -193,6 +193,13 @@ func (s *scenario) verify(t testing.TB) {
 		require.Equal(t, "1", e.Revision, "%s", e.RowID)
 		last[e.RowKey] = e
 	}
+	s.compare(t, last, passed)
+}
+
+// compare compares the last row of each key, and what was passed on, with the
+// answer.
+func (s *scenario) compare(t testing.TB, last map[string]plugins.Entry, passed map[string]bool) {
+	t.Helper()
 	expected, invalid := s.answer()
 	run := machine.Run{Unit: "ns", Expected: expected, Tol: 1e-12, Loose: "avg"}
 	var got []machine.Got
