@@ -11,7 +11,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE_PKGS ?= ./cmd/... ./processors/... ./statecache/... ./windowing/host/... ./tests/ ./tests/drive/...
 
 # Packages with tests behind the tag servers.
-SERVER_PKGS ?= ./tests/kafka/... ./tests/postgres/... ./tests/examples/
+SERVER_PKGS ?= ./tests/kafka/... ./tests/postgres/... ./tests/examples/ ./processors/sql/
 
 FUZZTIME     ?= 10s
 SOAKTIME     ?= 5m
