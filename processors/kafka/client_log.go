@@ -1,9 +1,11 @@
 package kafka
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -27,12 +29,36 @@ func (c clientLog) Log(level kgo.LogLevel, text string, pairs ...any) {
 	c.log.Debugf("client %s: %s%s", level, text, b.String())
 }
 
-// brokerHook says which brokers cannot be reached.
-type brokerHook struct{ nag *nag }
+// brokerHook says which brokers cannot be reached, once a connection has stood.
+// Before that the caller says it.
+type brokerHook struct {
+	nag  *nag
+	last atomic.Pointer[error] // why the last connection did not come about, before on
+	on   atomic.Bool           // faults are said
+}
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.
-func (h brokerHook) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
-	if err != nil {
+func (h *brokerHook) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	switch {
+	case err == nil:
+	case h.on.Load():
 		h.nag.about(fmt.Sprintf("broker %s:%d", meta.Host, meta.Port), explain(err))
+	case !ours(err):
+		h.last.Store(&err)
 	}
+}
+
+// ping asks whether a broker answers. Its error is that of the connection, which
+// knows more than that of the request.
+func (h *brokerHook) ping(ctx context.Context, client *kgo.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
+	err := client.Ping(ctx)
+	if last := h.last.Load(); err != nil && last != nil {
+		err = *last
+	}
+	if err == nil {
+		h.on.Store(true)
+	}
+	return err
 }

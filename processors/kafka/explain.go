@@ -57,10 +57,12 @@ func explain(err error) error {
 	var dns *net.DNSError
 	var eof *kgo.ErrFirstReadEOF
 	var op *net.OpError
-	switch text := err.Error(); {
+	text := err.Error()
+	hungUp := errors.As(err, &eof) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(text, "broker connection has died")
+	switch {
 	case errors.As(err, &dns):
 		return fmt.Errorf("%w (no such host: correct seed_brokers)", err)
-	case errors.As(err, &eof), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+	case hungUp:
 		return fmt.Errorf("%w (the broker hangs up: check sasl, tls and the port in seed_brokers)", err)
 	case strings.Contains(text, "no prior committed offset"):
 		return fmt.Errorf("%w (start_offset: committed consumes only what consumer_group has committed before: use earliest or latest)", err)

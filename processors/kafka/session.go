@@ -41,8 +41,9 @@ func join(ctx context.Context, r *reader, before resume) (*session, error) {
 	s := &session{reader: r, ending: make(chan struct{}), faulted: make(chan struct{})}
 	s.running, s.stop = context.WithCancel(context.Background())
 	var err error
+	hook := &brokerHook{nag: r.nag}
 	options := append(r.options[:len(r.options):len(r.options)], r.begin(before)...)
-	options = append(options, kgo.WithLogger(clientLog{r.log}), kgo.WithHooks(brokerHook{r.nag}))
+	options = append(options, kgo.WithLogger(clientLog{r.log}), kgo.WithHooks(hook))
 	if r.group != "" {
 		options = append(options, kgo.OnPartitionsAssigned(s.assigned), kgo.OnPartitionsRevoked(s.revoked),
 			kgo.OnPartitionsLost(s.lost), kgo.AutoCommitCallback(s.committed))
@@ -55,9 +56,7 @@ func join(ctx context.Context, r *reader, before resume) (*session, error) {
 		return nil, err
 	}
 	v.client.Store(s.client)
-	probe, cancel := context.WithTimeout(ctx, connectWait)
-	defer cancel()
-	if err = s.client.Ping(probe); err != nil {
+	if err = hook.ping(ctx, s.client); err != nil {
 		s.close()
 		return nil, r.named(err)
 	}

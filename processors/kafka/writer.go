@@ -36,14 +36,13 @@ func (w *writer) Connect(ctx context.Context) error {
 	if w.client != nil {
 		return nil
 	}
-	options := append(w.options[:len(w.options):len(w.options)], kgo.WithLogger(clientLog{w.log}), kgo.WithHooks(brokerHook{w.nag}))
+	hook := &brokerHook{nag: w.nag}
+	options := append(w.options[:len(w.options):len(w.options)], kgo.WithLogger(clientLog{w.log}), kgo.WithHooks(hook))
 	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return err
 	}
-	probe, cancel := context.WithTimeout(ctx, connectWait)
-	defer cancel()
-	if err := client.Ping(probe); err != nil {
+	if err := hook.ping(ctx, client); err != nil {
 		client.Close()
 		return service.NewErrBackOff(w.named(err), w.wait.next())
 	}
