@@ -306,26 +306,58 @@ var modes = []struct {
 	{"sessions_updated", sessionsUpdated, "keep", sessions, 30_000},
 }
 
-// killedAtRandom runs every mode again and again, killed at random moments, until
-// each was killed as often as wanted and ended by itself.
+// killedAtRandom runs every mode again and again, killed at random moments, every
+// other time just after something was written, until each was killed as often as
+// wanted and ended by itself.
 func killedAtRandom(t *testing.T, s *sink, kills, parallel int) {
 	base := seed(t)
 	for _, mode := range modes {
-		killed := 0
+		killed, halfway := 0, 0
 		for round := uint64(0); killed < kills; round++ {
 			rnd := rand.New(rand.NewPCG(base, round))
 			stream := events(rnd, 4000)
 			j := &job{sink: s, dir: t.TempDir(), table: mode.name, operator: mode.operator, onEnd: mode.onEnd, parallel: parallel}
 			write(t, filepath.Join(j.dir, "events.ndjson"), stream)
 			s.table(t, j.table)
-			for j.start(t).killed(t, 120*time.Millisecond+time.Duration(rnd.ExpFloat64()*float64(60*time.Millisecond))) {
+			want := sorted(mode.answer(stream))
+			for {
+				p, after := j.start(t), time.Duration(rnd.ExpFloat64()*float64(60*time.Millisecond))
+				if killed%2 == 0 {
+					s.moves(t, p, j.table)
+					after /= 10
+				} else {
+					after += 120 * time.Millisecond
+				}
+				if !p.killed(t, after) {
+					break
+				}
+				if content := s.content(t, j.table); len(content) > 0 && !slices.Equal(content, want) {
+					halfway++
+				}
 				if killed++; killed >= kills {
 					j.start(t).ended(t)
 					break
 				}
 			}
-			require.Equal(t, sorted(mode.answer(stream)), s.content(t, j.table), "%s, seed %d, round %d", mode.name, base, round)
+			require.Equal(t, want, s.content(t, j.table), "%s, seed %d, round %d", mode.name, base, round)
 		}
-		t.Logf("%s: %d kills", mode.name, killed)
+		t.Logf("%s: %d kills, %d of them halfway", mode.name, killed, halfway)
+		require.Positive(t, halfway)
+	}
+}
+
+// moves waits until the table has changed, or the process has ended.
+func (s *sink) moves(t testing.TB, p *process, table string) {
+	t.Helper()
+	state := func() (sum sql.NullInt64) {
+		require.NoError(t, s.read.QueryRow("SELECT sum(revision) FROM "+table).Scan(&sum))
+		return sum
+	}
+	for before := state(); state() == before; {
+		select {
+		case <-p.done:
+			return
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
