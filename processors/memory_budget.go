@@ -14,7 +14,7 @@ const fieldMemoryBudget = "memory_budget"
 
 func memoryBudgetField() *service.ConfigField {
 	return service.NewStringField(fieldMemoryBudget).Default("").Advanced().Example("64MiB").
-		Description("About how many bytes of the operators' state may stay in memory, such as `64MiB`. Past it, what is on disk leaves memory, and is read back when a row asks for it. It is for the state of `watermark_dedupe`, `interval_join` and `keyed_state`, which share it equally in a chain; windows and sessions stay in memory. It needs a `state` on disk. Empty is no limit. It may change freely.")
+		Description("About how many bytes of the operators' state may stay in memory, such as `64MiB`. Past it, what is on disk leaves memory, and is read back when a row asks for it or its time has come. Deduplications, joins, keyed states and windows whose rows come out once can do with less than all of their state; those of a chain share the budget equally. Sessions and windows that revise their rows stay in memory. It needs a `state` on disk. Empty is no limit. It may change freely, and is not the memory of the process: see [State larger than memory](../operations.md#state-larger-than-memory).")
 }
 
 // errBudgetInMemory says that there is nowhere to put state.

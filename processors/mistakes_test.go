@@ -102,6 +102,12 @@ var mistakes = []mistake{
 	// hosts
 	{name: "empty state", conf: inHost(mark, `state: ""`), parts: []string{"state: must not be empty", "bbolt", "memory"}},
 	{name: "empty name", conf: inHost(mark, `name: ""`), parts: []string{"name: must not be empty"}},
+	{name: "budget of state in memory", conf: inHost(mark, "memory_budget: 64MiB"), parts: []string{"memory_budget: state in memory", "bbolt cache", "remove memory_budget"}},
+	{name: "budget of state in memory in the input", conf: inInput(mark, "memory_budget: 64MiB"), parts: []string{"memory_budget: state in memory"}},
+	{name: "budget that is no number of bytes", conf: inInput(mark, "memory_budget: a lot", "state: s"), parts: []string{`memory_budget: "a lot"`, "not a number of bytes above 0", "64MiB"}},
+	{name: "budget of nothing", conf: inInput(mark, "memory_budget: 0MiB", "state: s"), parts: []string{`memory_budget: "0MiB"`, "above 0"}},
+	{name: "budget of an operator in memory", conf: alone("watermark_dedupe: { key: this.id, within: 1h, memory_budget: 64MiB }"), parts: []string{`watermark_dedupe "watermark_dedupe"`, "memory_budget: state in memory"}},
+	{name: "budget of an operator in a host", conf: inHost(mark + ", { watermark_dedupe: { key: this.id, state: s, memory_budget: 64MiB } }"), parts: []string{`watermark_dedupe "watermark_dedupe"`, "belongs to the host"}},
 	{name: "horizon", conf: inHost(mark, "position_horizon: -1m"), parts: []string{"position_horizon: -1m", "negative", "0s or more"}},
 	{name: "horizon of no unit", conf: inInput(mark, "position_horizon: 5"), parts: []string{"position_horizon:", "5", "not a duration", "30s"}},
 	{name: "position word", conf: inHost(mark, "position: kafka"), parts: []string{`position: "kafka"`, "ordinal, none", "object of partition and offset"}},

@@ -4,7 +4,9 @@
 //
 //	rate <name> <events per second>
 //	cpu <name> <microseconds per event, of all cores>
+//	peak <name> <MiB of resident memory, mapped pages of the state file included>
 //	ratio <name> <value>, of two rates
+//	bytes_per_key <name> <bytes of the peak, beyond that of a process without state>
 //
 // The variants run one after the other, and all of them again, BENCH_RUNS times;
 // what is printed is the median of the runs. The input is made up from a fixed seed.
@@ -15,6 +17,7 @@
 //	BENCH_PER_KEY  events of a group in a window, mean    10
 //	BENCH_RUNS     runs of each variant                   3
 //	BENCH_ONLY     a regular expression, the variants to run
+//	BENCH_LARGE    1: also operators with five million keys
 //	BENCH_FLOORS   1: exit 1 when a ratio is below its floor
 //	BENCH_PROFILE  a folder for processor profiles of the processes that read a topic
 //	KAFKA_BROKERS  a broker for the topics; without it tests/kafka/kafka.sh starts one,
@@ -106,11 +109,17 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer topics.close()
-	rates, cpus := map[string][]float64{}, map[string][]float64{}
+	keys := keyedInputs{dir: dir, files: map[keyed]input{}}
+	rates, cpus, peaks := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	for round := range s.runs {
 		for _, v := range wanted {
 			var sample sample
 			switch {
+			case v.keyed != nil:
+				in, failed := keys.of(*v.keyed)
+				if err = failed; err == nil {
+					sample, err = measure(ctx, dir, s.binary, v, in)
+				}
 			case v.size == 0:
 				sample, err = measure(ctx, dir, s.binary, v, files[v.part])
 			case topics == nil:
@@ -124,20 +133,23 @@ func run(ctx context.Context) error {
 			fmt.Fprintf(os.Stderr, "run %d of %d: %s %.0f\n", round+1, s.runs, v.name, sample.rate)
 			rates[v.name] = append(rates[v.name], sample.rate)
 			cpus[v.name] = append(cpus[v.name], sample.cpu)
+			peaks[v.name] = append(peaks[v.name], sample.peak)
 		}
 	}
-	return report(rates, cpus, s.floors)
+	return report(rates, cpus, peaks, s.floors)
 }
 
 // report prints the medians and the ratios. With floors, a ratio below its own is
 // an error.
-func report(rates, cpus map[string][]float64, floors bool) error {
+func report(rates, cpus, peaks map[string][]float64, floors bool) error {
 	for _, v := range variants {
 		if len(rates[v.name]) > 0 {
 			fmt.Printf("rate %s %.0f\n", v.name, median(rates[v.name]))
 			fmt.Printf("cpu %s %.2f\n", v.name, median(cpus[v.name]))
+			fmt.Printf("peak %s %.0f\n", v.name, median(peaks[v.name])/(1<<20))
 		}
 	}
+	perKey(peaks)
 	var below []string
 	for _, r := range ratios {
 		if len(rates[r.of]) == 0 || len(rates[r.to]) == 0 {

@@ -17,6 +17,7 @@ import (
 type sample struct {
 	rate float64 // events per second of wall time
 	cpu  float64 // microseconds of processor time per event, of all cores
+	peak float64 // bytes of resident memory
 }
 
 func newSample(events int, took time.Duration, p *os.ProcessState) sample {
@@ -24,6 +25,7 @@ func newSample(events int, took time.Duration, p *os.ProcessState) sample {
 	return sample{
 		rate: float64(events) / took.Seconds(),
 		cpu:  float64(cpu.Nanoseconds()) / 1e3 / float64(events),
+		peak: peakOf(p),
 	}
 }
 

@@ -16,6 +16,7 @@ type variant struct {
 	// stock: the window follows the wall clock, drops what it cannot keep up with
 	// and prints its rows, which are counted.
 	stock bool
+	keyed *keyed // a stream of keys of its own, see variants_keys.go
 }
 
 // stockWindow is the window of the stock variants, in wall time. Short windows
@@ -50,11 +51,14 @@ var variants = []variant{
 	{name: "window/kafka/1024", size: 1024, text: watched(windowed(topic))},
 }
 
-// ratios compare medians. A floor of 0 is none.
-var ratios = []struct {
+// ratio compares two variants.
+type ratio struct {
 	name, of, to string
 	floor        float64
-}{
+}
+
+// ratios compare medians. A floor of 0 is none.
+var ratios = []ratio{
 	{"window_to_none/lines_batch", "window/lines_batch", "none/lines_batch", 0.70},
 	{"window_to_none/lines_batch/no_replay", "window/lines_batch", "none/lines_batch/no_replay", 0},
 	{"window_to_none/lines", "window/lines", "none/lines", 0},
