@@ -29,7 +29,7 @@ func targetFields() []*service.ConfigField {
 		service.NewStringField(fieldDriver).
 			Description("The database: `postgres` (`pgx` is the same) or `sqlite`."),
 		service.NewStringField(fieldDSN).
-			Description("Where it is. PostgreSQL: `postgres://user:password@host:port/database?sslmode=disable`, or what libpq understands; the connection is encrypted unless `sslmode` says otherwise. SQLite: `file:./folder/file.db`, which is created with its folder where it does not exist; it gets `busy_timeout` (5 s), the journal mode `wal` and transactions that lock at their start, unless the DSN says otherwise (`?_pragma=busy_timeout(1000)&_pragma=journal_mode(delete)&_txlock=deferred`).").
+			Description("Where it is. PostgreSQL: `postgres://user:password@host:port/database?sslmode=disable`, or what libpq understands; the connection is encrypted unless `sslmode` says otherwise, and `default_query_exec_mode=exec` goes through poolers that know no prepared statements. SQLite: `file:./folder/file.db`, which is created with its folder where it does not exist; it gets `busy_timeout` (5 s), the journal mode `wal` and transactions that lock at their start, unless the DSN says otherwise (`?_pragma=busy_timeout(1000)&_pragma=journal_mode(delete)&_txlock=deferred`).").
 			Example("postgres://foouser:foopass@localhost:5432/foodb?sslmode=disable").
 			Example("file:./state/totals.db"),
 	}

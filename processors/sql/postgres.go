@@ -30,7 +30,7 @@ func newPostgres(dsn string) (engine, error) {
 	conf, err := pgx.ParseConfig(encrypted(dsn))
 	if err != nil {
 		// The reason would show the text, with its password.
-		return nil, fmt.Errorf("%s: is not understood: PostgreSQL wants postgres://user:password@host:5432/database?sslmode=disable, or host=... user=... dbname=...", fieldDSN)
+		return nil, fmt.Errorf("%s: is not understood: PostgreSQL wants postgres://user:password@host:5432/database?sslmode=disable, or host=localhost user=shop dbname=shop", fieldDSN)
 	}
 	if conf.ConnectTimeout == 0 {
 		conf.ConnectTimeout = connectTimeout
@@ -73,6 +73,12 @@ func (e *postgresEngine) write(ctx context.Context, conn *sql.Conn, calls []call
 	err = conn.Raw(func(driver any) error {
 		run := &postgresRun{postgresEngine: e, conn: driver.(*stdlib.Conn).Conn(), oids: map[*statement][]uint32{}}
 		refused, err = run.transaction(ctx, calls, each)
+		if err != nil && e.judge(err) == ofConnection {
+			// A server that has become a standby keeps its connections.
+			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = run.conn.Close(closing)
+		}
 		return err
 	})
 	return refused, err

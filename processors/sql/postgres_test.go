@@ -2,10 +2,12 @@ package sql
 
 import (
 	"context"
+	stdsql "database/sql"
 	"errors"
 	"fmt"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -36,6 +38,38 @@ func TestNoServer(t *testing.T) {
 	require.NoError(t, w.Close(context.Background()))
 	require.ErrorIs(t, w.Connect(t.Context()), service.ErrEndOfInput)
 }
+
+// A connection that is of no use is not made again and again without a pause.
+func TestUselessConnection(t *testing.T) {
+	w, err := construct(nameRaw, "driver: sqlite\ndsn: ':memory:'\nquery: SELECT 1\n")
+	require.NoError(t, err)
+	w.engine = useless{w.engine}
+	defer w.Close(context.Background())
+	start := time.Now()
+	for range 6 {
+		require.NoError(t, w.Connect(t.Context()))
+		require.ErrorIs(t, w.WriteBatch(t.Context(), batchOf("1")), service.ErrNotConnected)
+		require.ErrorIs(t, w.WriteBatch(t.Context(), batchOf("1")), service.ErrNotConnected)
+	}
+	require.Equal(t, 6, w.faults, "those that break together count once")
+	require.Greater(t, time.Since(start), 500*time.Millisecond)
+	w.faults = 1000
+	ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, w.Connect(ended), context.DeadlineExceeded)
+	w.engine = w.engine.(useless).engine
+	require.NoError(t, w.WriteBatch(t.Context(), batchOf("1")))
+	require.Zero(t, w.faults)
+}
+
+// useless is a database that answers and takes nothing.
+type useless struct{ engine }
+
+func (useless) write(context.Context, *stdsql.Conn, []call, bool) ([]refusal, error) {
+	return nil, marked{errors.New("read-only"), errClosed}
+}
+
+func (useless) judge(error) kind { return ofConnection }
 
 func TestVerifiedConnection(t *testing.T) {
 	w, err := construct(nameRaw, "driver: postgres\ndsn: postgres://u@127.0.0.1:1/d?sslmode=disable\nquery: SELECT 1\ninit_verify_conn: true\n")

@@ -42,6 +42,7 @@ func TestServers(t *testing.T) {
 		"deferred":        deferredConstraint,
 		"backends":        endedBackend,
 		"stop":            stoppedMeanwhile,
+		"standby":         serverWithoutWrites,
 	} {
 		t.Run(name, part)
 	}
@@ -325,6 +326,26 @@ func endedBackend(t *testing.T) {
 	require.NoError(t, w.Connect(t.Context()))
 	require.Empty(t, d.rows("SELECT v FROM t"))
 	require.NoError(t, w.WriteBatch(t.Context(), batchOf("1", "3")))
+}
+
+// A server that answers and takes no writes is tried again, with pauses, on new
+// connections.
+func serverWithoutWrites(t *testing.T) {
+	d := newSchema(t, "CREATE TABLE t (v int)")
+	w := d.postgres(nameInsert, "table: t\ncolumns: [ v ]\nargs_mapping: root = [ this ]")
+	require.NoError(t, w.WriteBatch(t.Context(), batchOf("1")))
+	d.exec("ALTER ROLE tester SET default_transaction_read_only = on")
+	require.NoError(t, w.db.Close())
+	w.db = nil
+	for range 3 {
+		require.NoError(t, w.Connect(t.Context()))
+		require.ErrorIs(t, w.WriteBatch(t.Context(), batchOf("2")), service.ErrNotConnected)
+	}
+	require.Equal(t, 3, w.faults)
+	d.exec("ALTER ROLE tester RESET default_transaction_read_only")
+	require.NoError(t, w.Connect(t.Context()))
+	require.NoError(t, w.WriteBatch(t.Context(), batchOf("2")))
+	require.Equal(t, []string{"1", "2"}, d.rows("SELECT v FROM t"))
 }
 
 // A stop does not wait for a statement that hangs, and leaves nothing of it.

@@ -38,6 +38,8 @@ const (
 	connectTimeout = 15 * time.Second
 	// attempts is how often a transaction is tried that others were in the way of.
 	attempts = 4
+	// mostPause is the longest pause between connections that are of no use.
+	mostPause = 5 * time.Second
 )
 
 // writer implements service.BatchOutput.
@@ -52,12 +54,16 @@ type writer struct {
 	db     *sql.DB    // nil before Connect and after Close
 	begun  bool       // the init statements were executed
 	lost   bool       // a connection broke since the last Connect
+	faults int        // how many did since something was written
 	closed bool
 }
 
 // Connect implements service.BatchOutput. Without a reason to speak to the
 // database it does not: the first write does.
 func (w *writer) Connect(ctx context.Context) error {
+	if err := w.pause(ctx); err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -90,6 +96,25 @@ func (w *writer) Connect(ctx context.Context) error {
 	}
 	w.begun, w.lost = true, false
 	return nil
+}
+
+// pause waits before a connection that was of no use is made once more: a standby
+// answers and takes no writes. Benthos itself waits only where Connect fails.
+func (w *writer) pause(ctx context.Context) error {
+	w.mu.Lock()
+	faults := w.faults
+	w.mu.Unlock()
+	if faults < 2 {
+		return nil
+	}
+	wait := time.NewTimer(min(10*time.Millisecond<<min(faults, 10), mostPause))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // begin executes the init statements. Only a lost connection is an error.
@@ -138,17 +163,28 @@ func (w *writer) WriteBatch(ctx context.Context, batch service.MessageBatch) err
 	more, err := w.settle(ctx, db, calls)
 	switch {
 	case err == nil:
+		w.mu.Lock()
+		w.faults = 0
+		w.mu.Unlock()
 		return failed(batch, append(refused, more...))
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case w.engine.judge(err) == ofConnection:
-		w.log.Warnf("The connection failed, the batch is written again: %v", err)
-		w.mu.Lock()
-		w.lost = true
-		w.mu.Unlock()
+		w.fault(err)
 		return service.ErrNotConnected
 	}
 	return err
+}
+
+// fault reports a lost connection, the first of those that broke together.
+func (w *writer) fault(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.lost {
+		w.log.Warnf("The connection failed, what was not written is written again: %v", err)
+		w.faults++
+	}
+	w.lost = true
 }
 
 // settle commits all calls but those that are refused. With an error nothing is
