@@ -120,6 +120,7 @@ var examples = map[string]example{
 	"order_streak":    {check: likeGolden, again: true},
 	"quiet_customers": {check: likeGolden, again: true},
 	"clickstream":     {check: countsEveryClick, env: []string{"CLICKS=500", "INTERVAL=2ms"}},
+	"day_so_far":      {check: endsWithEveryOrder, env: []string{"ORDERS=600", "INTERVAL=1ms", "EARLY=100ms"}},
 	"sqlite_totals":   {check: likeGolden, again: true, file: "state/sqlite_totals/totals.db", query: "SELECT * FROM totals ORDER BY window_start, page"},
 	"sqlite_visits":   {check: likeGolden, again: true, file: "state/sqlite_visits/visits.db", query: "SELECT * FROM visits ORDER BY visit_start"},
 
@@ -241,6 +242,34 @@ func countsEveryClick(t *testing.T, _, printed string) {
 		clicks += n
 	}
 	require.EqualValues(t, 500, clicks)
+}
+
+// endsWithEveryOrder checks what made-up orders allow to check: rows come early and
+// grow, and the last ones count all orders.
+func endsWithEveryOrder(t *testing.T, _, printed string) {
+	number := func(row map[string]any, field string) int64 {
+		n, err := row[field].(json.Number).Int64()
+		require.NoError(t, err)
+		return n
+	}
+	last, early := map[any]map[string]any{}, 0
+	for _, row := range rows(t, printed) {
+		if row["timing"] == "early" {
+			early++
+		}
+		if before, known := last[row["key"]]; known {
+			require.Greater(t, number(row, "revision"), number(before, "revision"))
+		}
+		last[row["key"]] = row
+	}
+	require.Positive(t, early)
+	var orders int64
+	for _, row := range last {
+		require.Equal(t, "on_time", row["timing"])
+		require.GreaterOrEqual(t, number(row, "turnover"), int64(100))
+		orders += number(row, "orders")
+	}
+	require.EqualValues(t, 600, orders)
 }
 
 // A file that was rewritten under its counted lines stops the run with status 1,
