@@ -102,6 +102,22 @@ func TestCommitThatFails(t *testing.T) {
 	eventually(t, func() bool { return committedAt(t, cl, "g", "orders", 0) == 10 }, "a later commit does it")
 }
 
+// TestCloseWithoutABroker wants a stop to end although nobody takes the commit.
+func TestCloseWithoutABroker(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "orders"))
+	cl := client(t, c)
+	produce(t, cl, "orders", 0, 0, 10)
+	r := newInput(t, c, "topics: [ orders ]\nconsumer_group: g")
+	listen(r)
+	require.Equal(t, numbers(0, 10), drainAll(t, connect(t, r), 10))
+	cl.Close()
+	c.Close()
+	begin := time.Now()
+	require.NoError(t, r.Close(context.Background()))
+	require.Less(t, time.Since(begin), commitWait+leaveWait+5*time.Second)
+	t.Log(time.Since(begin))
+}
+
 func TestMistakes(t *testing.T) {
 	cases := []struct{ fields, want string }{
 		{"topics: [ a ]", "consumer_group is missing"},

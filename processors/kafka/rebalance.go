@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,8 +34,8 @@ func (s *session) revoked(ctx context.Context, client *kgo.Client, of map[string
 		wait, cancel := context.WithTimeout(ctx, min(drainWait, s.rebalance/3))
 		_ = s.shelf.drain(wait, of)
 		cancel()
+		s.commit(ctx, client)
 	}
-	s.commit(ctx, client)
 	s.gone(of, "gives up")
 }
 
@@ -44,6 +45,11 @@ func (s *session) lost(_ context.Context, _ *kgo.Client, of map[string][]int32) 
 }
 
 func (s *session) gone(of map[string][]int32, how string) {
+	for topic, partitions := range of {
+		for _, p := range partitions {
+			s.lags.Set(0, topic, strconv.Itoa(int(p))) // another member's from now on
+		}
+	}
 	if n := s.shelf.drop(of); n > 0 && !s.closing() {
 		s.log.Warnf("%s %s: %d batches of partitions that move were not acknowledged: their messages are delivered again elsewhere", fieldGroup, s.group, n)
 	}

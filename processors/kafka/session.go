@@ -154,6 +154,8 @@ func (s *session) failed(topic string, partition int32, err error) {
 		s.log.Warnf("topic %s: the brokers have lost records of partition %d: %v", topic, partition, err)
 	case errors.As(err, &group):
 		s.nag.about(fieldGroup+" "+s.group, explain(err))
+	case topic == "":
+		s.nag.about(fieldBrokers, explain(err))
 	case partition < 0:
 		s.nag.about(fieldTopics+": "+topic, explain(err))
 	default:
@@ -199,14 +201,21 @@ func (s *session) close() {
 	close(s.ending)
 	s.shelf.freeze(nil)
 	s.commit(context.Background(), s.client)
+	s.client.AllowRebalance()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveWait)
+	defer cancel()
+	_ = s.client.LeaveGroupContext(ctx) // the group finds out anyway
 	s.client.CloseAllowingRebalance()
 	s.shelf.drop(nil)
 	s.stop()
 	s.workers.Wait()
 }
 
-// commitWait is how long a commit may take that something waits for.
-const commitWait = 10 * time.Second
+// How long a commit may take that something waits for, and a farewell to the group.
+const (
+	commitWait = 5 * time.Second
+	leaveWait  = 2 * time.Second
+)
 
 // commit commits what is acknowledged.
 func (s *session) commit(ctx context.Context, client *kgo.Client) {
@@ -215,7 +224,7 @@ func (s *session) commit(ctx context.Context, client *kgo.Client) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, commitWait)
 	defer cancel()
-	if err := client.CommitMarkedOffsets(ctx); err != nil {
+	if err := client.CommitMarkedOffsets(ctx); err != nil && !passing(err) {
 		s.nag.about("commit of "+fieldGroup+" "+s.group, explain(err))
 	}
 }

@@ -179,6 +179,32 @@ func TestRecreatedTopic(t *testing.T) {
 	}
 }
 
+// TestRecreatedTopicBesideAnother consumes explicit partitions, for which nobody
+// keeps offsets: when one topic begins anew, the other goes on where it was.
+func TestRecreatedTopicBesideAnother(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "orders", "other"))
+	cl := client(t, c)
+	admin := kadm.NewClient(cl)
+	produce(t, cl, "orders", 0, 0, 10)
+	produce(t, cl, "other", 0, 50, 3)
+	r := newInput(t, c, "topics: [ 'orders:0:4', 'other:0:0', 'orders:3' ]\ntopic_lag_refresh_period: 50ms\nstart_offset: latest")
+	said := listen(r)
+	connect(t, r)
+	require.ElementsMatch(t, append(numbers(4, 10), numbers(50, 53)...), drainAll(t, r, 9))
+	eventually(t, func() bool {
+		return strings.Contains(said.text(), "topics: orders:3: the topic has no such partition, only 0 to 0")
+	}, "it says so")
+	_, err := admin.DeleteTopic(context.Background(), "orders")
+	require.NoError(t, err)
+	_, err = admin.CreateTopic(context.Background(), 1, 1, nil, "orders")
+	require.NoError(t, err)
+	produce(t, client(t, c), "orders", 0, 100, 5)
+	require.Equal(t, numbers(100, 105), reread(t, r, 5), "from the start, although it says latest")
+	produce(t, client(t, c), "orders", 0, 105, 2)
+	produce(t, client(t, c), "other", 0, 53, 3)
+	require.ElementsMatch(t, append(numbers(105, 107), numbers(53, 56)...), reread(t, r, 5))
+}
+
 // reread reads as a stream does: it connects again where there is no connection.
 func reread(t *testing.T, r *reader, n int) (found []string) {
 	t.Helper()

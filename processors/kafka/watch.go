@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -67,6 +68,16 @@ func (s *session) look() {
 	for _, t := range resp.Topics {
 		if t.Topic != nil {
 			s.seen(*t.Topic, t.TopicID, kerr.ErrorForCode(t.ErrorCode))
+			s.absent(*t.Topic, len(t.Partitions))
+		}
+	}
+}
+
+// absent says which explicit partitions a topic does not have, which has n.
+func (s *session) absent(topic string, n int) {
+	for p := range s.list.partitions[topic] {
+		if n > 0 && int(p) >= n {
+			s.nag.about(fmt.Sprintf("%s: %s:%d", fieldTopics, topic, p), fmt.Errorf("the topic has no such partition, only 0 to %d: correct the number, or add partitions", n-1))
 		}
 	}
 }
