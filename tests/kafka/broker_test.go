@@ -19,12 +19,8 @@ func TestBrokerStopsUnderLoad(t *testing.T) {
 	p := s.run(t)
 	start := time.Now()
 	since := func(what string) { t.Logf("%5.1f s: %s", time.Since(start).Seconds(), what) }
-	for round, end := range []func() error{s.Stop, s.Kill} {
-		before := len(s.out.records)
-		for deadline := time.Now().Add(patience); len(s.out.records) < before+20; {
-			require.True(t, time.Now().Before(deadline), "no rows in round %d\n%s", round, p.tail())
-			s.out.poll(t.Context(), 100*time.Millisecond)
-		}
+	for _, end := range []func() error{s.Stop, s.Kill} {
+		s.grow(t, p, 20)
 		since("rows come")
 		require.NoError(t, end())
 		since("the broker is gone")

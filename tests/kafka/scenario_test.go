@@ -161,6 +161,16 @@ func (s *scenario) complete(t *testing.T, p *process) {
 	}
 }
 
+// grow waits until more rows came out.
+func (s *scenario) grow(t *testing.T, p *process, rows int) {
+	t.Helper()
+	before := len(s.out.records)
+	for deadline := time.Now().Add(patience); len(s.out.records) < before+rows; {
+		require.True(t, time.Now().Before(deadline), "no rows come out\n%s", p.tail())
+		s.out.poll(t.Context(), 100*time.Millisecond)
+	}
+}
+
 // finish lets a life come to the end of the stream, stops it and compares what
 // came out.
 func (s *scenario) finish(t *testing.T, p *process) {
