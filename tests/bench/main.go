@@ -5,6 +5,7 @@
 //	rate <name> <events per second>
 //	cpu <name> <microseconds per event, of all cores>
 //	peak <name> <MiB of resident memory, mapped pages of the state file included>
+//	rows <name> <rows that come out per second>
 //	ratio <name> <value>, of two rates
 //	bytes_per_key <name> <bytes of the peak, beyond that of a process without state>
 //
@@ -110,6 +111,7 @@ func run(ctx context.Context) error {
 	}
 	defer topics.close()
 	keys := keyedInputs{dir: dir, files: map[keyed]input{}}
+	shapes := orderInputs{dir: dir, events: s.events, files: map[orders]input{}, rows: map[string]float64{}}
 	rates, cpus, peaks := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	for round := range s.runs {
 		for _, v := range wanted {
@@ -120,6 +122,8 @@ func run(ctx context.Context) error {
 				if err = failed; err == nil {
 					sample, err = measure(ctx, dir, s.binary, v, in)
 				}
+			case v.orders != nil:
+				sample, err = shapes.measure(ctx, s.binary, v)
 			case v.size == 0:
 				sample, err = measure(ctx, dir, s.binary, v, files[v.part])
 			case topics == nil:
@@ -136,6 +140,7 @@ func run(ctx context.Context) error {
 			peaks[v.name] = append(peaks[v.name], sample.peak)
 		}
 	}
+	shapes.report(rates)
 	return report(rates, cpus, peaks, s.floors)
 }
 

@@ -17,6 +17,8 @@ type variant struct {
 	// and prints its rows, which are counted.
 	stock bool
 	keyed *keyed // a stream of keys of its own, see variants_keys.go
+	// orders is a stream of orders of its own, see variants_window.go.
+	orders *orders
 }
 
 // stockWindow is the window of the stock variants, in wall time. Short windows
