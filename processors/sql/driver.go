@@ -19,6 +19,7 @@ type statement struct {
 	fixed   bool
 	columns []string // of sql_insert: the names of the arguments
 	fields  string   // which fields of the configuration it stands in
+	index   string   // what would make the key that an upsert needs, or ""
 }
 
 // call is a statement with its arguments, for one message of a batch.

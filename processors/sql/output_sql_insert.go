@@ -3,6 +3,7 @@ package sql
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
@@ -121,7 +122,23 @@ func newInsert(conf *service.ParsedConfig) (*writer, error) {
 	if suffix != "" {
 		n.stmt.fields += fmt.Sprintf(", %s %q", fieldSuffix, strings.Join(strings.Fields(suffix), " "))
 	}
+	n.stmt.index = index(table, suffix)
 	return &writer{settings: s, maker: n}, nil
+}
+
+var conflictColumns = regexp.MustCompile(`(?i)ON\s+CONFLICT\s*\(([^()]*)\)`)
+
+// index is the statement that makes the key which an upsert needs.
+func index(table, suffix string) string {
+	m := conflictColumns.FindStringSubmatch(suffix)
+	if m == nil {
+		return ""
+	}
+	_, name, qualified := strings.Cut(strings.Trim(table, "\"`[]"), ".")
+	if !qualified {
+		name = strings.Trim(table, "\"`[]")
+	}
+	return fmt.Sprintf("CREATE UNIQUE INDEX %s_key ON %s (%s)", strings.Trim(name, "\"`[]"), table, strings.TrimSpace(m[1]))
 }
 
 func (n *insert) text(mark func(int) string, table, prefix, suffix string, options []string) string {

@@ -284,13 +284,15 @@ var postgresRemedies = remedies{
 	"42703": "name the columns of the table, or add this one to it",
 	"42804": "cast the placeholder, as in $1::jsonb, or change the type of the column",
 	"42P01": "create the table first, with init_statement for example",
-	"42P10": "an upsert needs a PRIMARY KEY or a unique index over just the columns of ON CONFLICT: CREATE UNIQUE INDEX ON the table, for example",
 	"21000": "one statement must not upsert a key twice: let it have one row",
 	"53100": "make room on the disk of the server; the batch is tried again",
 	"53300": "the server has no connection left: lower max_in_flight or conn_max_open, or raise its max_connections",
 	"57014": "raise statement_timeout",
 	"57P":   "the server stops or starts: it is tried again",
 }
+
+// noKey: no unique or exclusion constraint matches the columns of ON CONFLICT.
+const noKey = "42P10"
 
 var postgresArgument = regexp.MustCompile(`parameter \$(\d+)`)
 
@@ -313,7 +315,11 @@ func (e *postgresEngine) explain(err error, c *call) error {
 		}
 		what = append(what, pe.Detail)
 	}
-	return explained(err, what, postgresRemedies.of(pe.Code))
+	remedy := postgresRemedies.of(pe.Code)
+	if c != nil && pe.Code == noKey {
+		remedy = c.needsKey()
+	}
+	return explained(err, what, remedy)
 }
 
 // server is where the database is, without the password.

@@ -39,6 +39,15 @@ func explained(err error, what []string, remedy string) error {
 	return fmt.Errorf("%s: %w: %s", text, err, remedy)
 }
 
+// needsKey is the remedy for an upsert without the key that it needs.
+func (c *call) needsKey() string {
+	remedy := "an upsert needs a PRIMARY KEY or a unique index over just the columns of ON CONFLICT"
+	if c.stmt.index != "" {
+		remedy += ": " + c.stmt.index
+	}
+	return remedy
+}
+
 // argument names an argument of a statement and shows its value.
 func (c *call) argument(i int) string {
 	if i < 0 || i >= len(c.args) {

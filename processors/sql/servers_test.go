@@ -140,7 +140,7 @@ func whatPostgresSays(t *testing.T) {
 		about, output, conf, payload string
 		parts                        []string
 	}{
-		{"no unique key", nameInsert, insert + "suffix: ON CONFLICT (k) DO NOTHING", `{"k":"a","n":1}`, []string{`table "t"`, `suffix "ON CONFLICT (k) DO NOTHING"`, "42P10", "CREATE UNIQUE INDEX"}},
+		{"no unique key", nameInsert, insert + "suffix: ON CONFLICT (k) DO NOTHING", `{"k":"a","n":1}`, []string{`table "t"`, `suffix "ON CONFLICT (k) DO NOTHING"`, "42P10", "CREATE UNIQUE INDEX t_key ON t (k)"}},
 		{"no table", nameInsert, strings.Replace(insert, "table: t", "table: missing", 1), `{"k":"a","n":1}`, []string{`table "missing"`, "42P01", "create the table first"}},
 		{"no column", nameInsert, "table: t\ncolumns: [ k, m ]\nargs_mapping: root = [ this.k, this.n ]", `{"k":"a","n":1}`, []string{"columns k, m", `column "m"`, "42703", "name the columns of the table"}},
 		{"a text for a number", nameInsert, insert, `{"k":"a","n":"abc"}`, []string{`column n, value "abc"`, "22P02", "args_mapping"}},

@@ -258,7 +258,6 @@ var sqliteTexts = []struct{ part, remedy string }{
 	{"no such table", "create the table first, with init_statement for example"},
 	{"has no column named", "name the columns of the table in columns, or add this one to it"},
 	{"no such column", "name the columns of the table, or add this one to it"},
-	{"ON CONFLICT clause does not match", "an upsert needs a PRIMARY KEY or UNIQUE constraint over just these columns: create a unique index, for example"},
 	{"UNIQUE constraint failed", "say what to do with a row that is there already: ON CONFLICT (...) DO UPDATE or DO NOTHING"},
 	{"NOT NULL constraint failed", "give a value for the column in args_mapping, or let the table have a default"},
 	{"cannot store", "give a value of the column's type in args_mapping"},
@@ -282,6 +281,9 @@ func (e *sqliteEngine) explain(err error, c *call) error {
 		what = []string{c.stmt.fields}
 		if m := sqliteColumn.FindStringSubmatch(err.Error()); m != nil {
 			what = append(what, c.argument(c.column(m[1])))
+		}
+		if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
+			remedy = c.needsKey()
 		}
 		for _, t := range sqliteTexts {
 			if strings.Contains(err.Error(), t.part) {

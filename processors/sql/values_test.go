@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,45 @@ func TestStrictTablesSayWhatDoesNotFit(t *testing.T) {
 		for _, part := range parts {
 			require.ErrorContains(t, err, part)
 		}
+	}
+}
+
+func TestWhatSqliteSays(t *testing.T) {
+	insert := "table: t\ncolumns: [ k, v ]\nargs_mapping: root = [ this.k, this.v ]\n"
+	for _, c := range []struct{ about, output, conf, fault, remedy string }{
+		{"no unique key", nameInsert, insert + "suffix: on conflict (k, v) DO NOTHING", "does not match any PRIMARY KEY or UNIQUE constraint", "CREATE UNIQUE INDEX t_key ON t (k, v)"},
+		{"no table", nameInsert, strings.Replace(insert, "table: t", "table: missing", 1), "no such table: missing", "create the table first"},
+		{"no column", nameInsert, strings.Replace(insert, "k, v ]", "k, m ]", 1), "no column named m", "name the columns of the table"},
+		{"bad SQL", nameRaw, "query: INSERT INTO", "incomplete input", ""},
+		{"a word too many", nameRaw, "query: INSERT INTO t VALUES (1, 2) SOMEHOW", "syntax error", "put the SQL right"},
+		{"too few values", nameRaw, "query: INSERT INTO t VALUES (?, ?)\nargs_mapping: root = [ 1 ]", "argument", ""},
+		{"read-only", nameInsert, insert + "dsn: file:PATH?mode=ro", "readonly database", "make the file and its folder writable"},
+	} {
+		d := newDatabase(t, "CREATE TABLE t (k TEXT, v INTEGER)")
+		conf := strings.Replace(c.conf, "PATH", d.path, 1)
+		if !strings.Contains(conf, "dsn:") {
+			conf += "\ndsn: file:" + d.path
+		}
+		w, err := construct(c.output, "driver: sqlite\n"+conf)
+		require.NoError(t, err)
+		require.NoError(t, w.Connect(t.Context()))
+		err = w.WriteBatch(t.Context(), batchOf(`{"k":"a","v":1}`))
+		require.ErrorContains(t, err, c.fault, c.about)
+		require.ErrorContains(t, err, c.remedy, c.about)
+		require.NoError(t, w.Close(context.Background()))
+	}
+}
+
+func TestIndex(t *testing.T) {
+	for _, c := range []struct{ table, suffix, want string }{
+		{"t", "ON CONFLICT (a) DO NOTHING", "CREATE UNIQUE INDEX t_key ON t (a)"},
+		{"shop.t", "on  conflict( a, b ) DO NOTHING", "CREATE UNIQUE INDEX t_key ON shop.t (a, b)"},
+		{`"T"`, `ON CONFLICT ("A") DO NOTHING`, `CREATE UNIQUE INDEX T_key ON "T" ("A")`},
+		{"t", "ON CONFLICT DO NOTHING", ""},
+		{"t", "ON CONFLICT ON CONSTRAINT c DO NOTHING", ""},
+		{"t", "", ""},
+	} {
+		require.Equal(t, c.want, index(c.table, c.suffix))
 	}
 }
 
