@@ -13,4 +13,18 @@
 // its partition to its loss; an acknowledgement that comes later finds its lane
 // closed and commits nothing. Batches leave a lane in the order of its offsets,
 // and the position that is committed is the first offset that is not acknowledged.
+//
+// What has to hold:
+//
+//   - One batch of a partition is in flight at a time: the next comes when the one
+//     before is acknowledged, so that a refused batch does not change the order.
+//     Only inside of a windowed host, which refuses nothing, several may be.
+//   - The poller ends, and has allowed the rebalance, before the group is left: a
+//     poll that was cut off keeps it waiting as well.
+//   - The client is told what to pause and what may be committed with the lock of
+//     the shelf held: else a pause could overtake the resumption after it, and a
+//     mark the loss of its partition.
+//   - A session ends with a fault that its client cannot mend, which is a topic that
+//     was created again. The next one begins where the group's offsets say, or, for
+//     explicit partitions, where the former session came to.
 package kafka

@@ -95,6 +95,12 @@ func TestLanes(t *testing.T) {
 	}
 }
 
+// FuzzLanes looks for other deliveries.
+func FuzzLanes(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) { playLane(t, rand.New(rand.NewPCG(a, b))) })
+}
+
 // laneModel is what a lane has to agree with.
 type laneModel struct {
 	put    []int64

@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"context"
-
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -12,15 +10,12 @@ type resume struct {
 	reborn    map[string]bool            // topics that were deleted and created again
 }
 
-// begin says where consumption begins.
+// begin says where explicit partitions begin.
 func (c *consumer) begin(r resume) []kgo.Opt {
-	switch {
-	case len(c.list.partitions) > 0:
-		return []kgo.Opt{kgo.ConsumePartitions(c.offsets(r))}
-	case len(r.reborn) > 0:
-		return []kgo.Opt{kgo.AdjustFetchOffsetsFn(c.reborn(r))}
+	if len(c.list.partitions) == 0 {
+		return nil
 	}
-	return nil
+	return []kgo.Opt{kgo.ConsumePartitions(c.offsets(r))}
 }
 
 // offsets says where explicit partitions begin: where the session before came to,
@@ -45,20 +40,4 @@ func (c *consumer) offsets(r resume) map[string]map[int32]kgo.Offset {
 		}
 	}
 	return offsets
-}
-
-// reborn has partitions of a topic that was created again begin at their start
-// where the group has no offset: with start_offset: latest, what was written until
-// this was noticed would be lost.
-func (c *consumer) reborn(r resume) func(context.Context, map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	return func(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-		for topic, partitions := range offsets {
-			for p, at := range partitions {
-				if r.reborn[topic] && at == c.start {
-					partitions[p] = kgo.NewOffset().AtStart()
-				}
-			}
-		}
-		return offsets, nil
-	}
 }

@@ -20,11 +20,14 @@ import (
 // new client has to begin again, or to the end.
 type session struct {
 	*reader
+	before resume
 	shelf  *shelf
 	client *kgo.Client
 
 	running context.Context // ends with the session
 	stop    context.CancelFunc
+	polling context.Context // ends when nothing more is fetched
+	halt    context.CancelFunc
 	workers sync.WaitGroup
 
 	ending  chan struct{} // closed when the session is being closed
@@ -34,19 +37,23 @@ type session struct {
 
 	idsMu sync.Mutex              // protects ids
 	ids   map[string]kadm.TopicID // of the topics as they were first seen
+
+	foreign foreign // of the last fetch of offsets; the client's goroutine of the group
 }
 
 // join connects and begins to consume.
 func join(ctx context.Context, r *reader, before resume) (*session, error) {
-	s := &session{reader: r, ending: make(chan struct{}), faulted: make(chan struct{})}
-	s.running, s.stop = context.WithCancel(context.Background())
+	s := &session{reader: r, before: before, ending: make(chan struct{}), faulted: make(chan struct{})}
+	s.running, s.stop = context.WithCancel(s.stamped(context.Background()))
+	s.polling, s.halt = context.WithCancel(s.running)
 	var err error
 	hook := &brokerHook{nag: r.nag}
 	options := append(r.options[:len(r.options):len(r.options)], r.begin(before)...)
 	options = append(options, kgo.WithLogger(clientLog{r.log}), kgo.WithHooks(hook))
 	if r.group != "" {
 		options = append(options, kgo.OnPartitionsAssigned(s.assigned), kgo.OnPartitionsRevoked(s.revoked),
-			kgo.OnPartitionsLost(s.lost), kgo.AutoCommitCallback(s.committed))
+			kgo.OnPartitionsLost(s.lost), kgo.AutoCommitCallback(s.committed),
+			kgo.OnOffsetsFetched(s.offsetsFetched), kgo.AdjustFetchOffsetsFn(s.adjust))
 	}
 	// The client consumes at once; its callbacks find the shelf in place.
 	v := &marks{}
@@ -92,13 +99,11 @@ func (s *session) next(ctx context.Context) (*parcel, error) {
 	return p, err
 }
 
-// poll puts what the client fetches onto the shelf until the session ends.
+// poll puts what the client fetches onto the shelf until the session ends. Every
+// poll, also one that is cut off, keeps rebalances waiting until it allows them.
 func (s *session) poll() {
-	for s.running.Err() == nil {
-		fetches := s.client.PollFetches(s.running)
-		if fetches.IsClientClosed() {
-			return
-		}
+	for s.polling.Err() == nil {
+		fetches := s.client.PollFetches(s.polling)
 		for _, f := range fetches {
 			for _, topic := range f.Topics {
 				s.identify(topic.Topic, topic.TopicID)
@@ -108,7 +113,7 @@ func (s *session) poll() {
 			}
 		}
 		s.client.AllowRebalance()
-		s.shelf.makeRoom(s.running)
+		s.shelf.makeRoom(s.polling)
 	}
 }
 
@@ -199,16 +204,16 @@ func (s *session) leave(before resume) resume {
 // close commits what is acknowledged and ends the client.
 func (s *session) close() {
 	close(s.ending)
+	s.halt()
 	s.shelf.freeze(nil)
-	s.commit(context.Background(), s.client)
-	s.client.AllowRebalance()
+	s.workers.Wait()
+	s.commit(s.running, s.client)
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWait)
 	defer cancel()
 	_ = s.client.LeaveGroupContext(ctx) // the group finds out anyway
 	s.client.CloseAllowingRebalance()
 	s.shelf.drop(nil)
 	s.stop()
-	s.workers.Wait()
 }
 
 // How long a commit may take that something waits for, and a farewell to the group.

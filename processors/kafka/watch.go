@@ -20,7 +20,7 @@ func (s *session) watch() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.running.Done():
+		case <-s.polling.Done():
 			return
 		case <-s.faulted:
 			return
@@ -59,7 +59,7 @@ func (s *session) look() {
 		t.Topic = kmsg.StringPtr(name)
 		req.Topics = append(req.Topics, t)
 	}
-	ctx, cancel := context.WithTimeout(s.running, s.lag+time.Second)
+	ctx, cancel := context.WithTimeout(s.polling, s.lag+time.Second)
 	defer cancel()
 	resp, err := req.RequestWith(ctx, s.client)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *session) measure(admin *kadm.Client) {
 	for topic := range positions {
 		topics = append(topics, topic)
 	}
-	ctx, cancel := context.WithTimeout(s.running, s.lag+time.Second)
+	ctx, cancel := context.WithTimeout(s.polling, s.lag+time.Second)
 	defer cancel()
 	ends, err := admin.ListEndOffsets(ctx, topics...)
 	if err != nil {
