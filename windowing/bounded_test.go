@@ -65,12 +65,14 @@ func TestBoundedMemory(t *testing.T) {
 				}
 			}
 			feed := func() {
+				in := Instant{Late: at, Close: at}
 				for i := range rows {
 					number++
 					at += watermark.Time(time.Hour / (2 * keys))
 					rows[i] = Row{Time: at, Arrival: number, Message: benchRow, Key: agg.Int(number).AppendKey(nil), Args: []agg.Value{agg.Int(LeftSide)}}
 				}
-				step(Instant{Late: at - 1e9, Close: at - 1e9})
+				step(in)
+				require.Zero(t, out.tally.Late)
 			}
 			for range keys / len(rows) {
 				feed()

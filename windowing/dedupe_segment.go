@@ -12,7 +12,10 @@ func (d *Dedupe) segmentOf(until, at watermark.Time) watermark.Time {
 	if !d.config.WithEventTime {
 		kept = max(kept, until.Sub(at))
 	}
-	return segmentEnd(until, kept)
+	if d.config.KeepLast {
+		return segmentEnd(until, kept, orderedShare)
+	}
+	return segmentEnd(until, kept, segmentShare)
 }
 
 // remember puts a key into memory.

@@ -252,20 +252,23 @@ func (j *Join) take(row *Row, side int, out *Output) (ok bool) {
 	if it.matches > 0 && j.config.halved() && side == LeftSide {
 		return true // it has come out, or never will
 	}
-	it.segment = j.segments[side].at(segmentEnd(it.time, j.kept()))
+	it.segment = j.segments[side].at(j.segmentOf(it))
 	j.enter(it)
 	it.fresh = true
 	j.touch(it)
 	return true
 }
 
-// kept is about how long rows are kept.
-func (j *Join) kept() time.Duration {
+// segmentOf is the end of the segment of a row.
+func (j *Join) segmentOf(it *joinRow) watermark.Time {
 	span := j.high - j.low
 	if span < 0 { // it is beyond 64 bits
 		span = math.MaxInt64
 	}
-	return max(span, j.config.Delay)
+	if j.outer[it.side] {
+		return segmentEnd(it.time, max(span, j.config.Delay), orderedShare)
+	}
+	return segmentEnd(it.time, max(span, j.config.Delay), segmentShare)
 }
 
 // newRow copies what is kept of a row.

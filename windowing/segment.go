@@ -47,17 +47,20 @@ func (i instant) compare(other instant) int {
 // inOrder compares two entries.
 func inOrder[T shelved](a, b T) int { return a.stands().compare(b.stands()) }
 
-// segmentShare is how many segments the time for which entries are kept is cut into
-// at most. More of them take longer to look through, fewer keep what is over for
-// longer.
-const segmentShare = 8
+// How many segments the time for which entries are kept is cut into at most. More of
+// them take longer to look through, fewer keep what is over for longer; where entries
+// come out in their order, a segment is read more often the more it holds.
+const (
+	segmentShare = 8
+	orderedShare = 32
+)
 
 // segmentEnd is the end of the segment that at belongs to, where entries are kept
-// for a time. The length is a power of two: where that time changes a little the
+// for a time that is cut into share segments at most. The length is a power of two: where that time changes a little the
 // segments stay the same. Others may lie across each other.
-func segmentEnd(at watermark.Time, kept time.Duration) watermark.Time {
+func segmentEnd(at watermark.Time, kept time.Duration, share watermark.Time) watermark.Time {
 	width := watermark.Time(1)
-	for share := watermark.Time(kept / segmentShare); width < share && width < 1<<62; {
+	for most := watermark.Time(kept) / share; width < most && width < 1<<62; {
 		width <<= 1
 	}
 	if from := at &^ (width - 1); from <= watermark.Max-width {

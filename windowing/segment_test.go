@@ -20,7 +20,7 @@ func TestSegmentEnd(t *testing.T) {
 		{0, 64, 7}, {watermark.Max, 64, watermark.EndOfTime}, {watermark.EndOfTime, 64, watermark.EndOfTime}, {watermark.Max - 8, 64, watermark.Max - 7},
 		{watermark.Min, 64, watermark.Min + 6}, {0, math.MaxInt64, 1<<60 - 1}, {-1, math.MaxInt64, -1},
 	} {
-		require.Equal(t, test.want, segmentEnd(test.at, test.kept), "%d kept for %d", test.at, test.kept)
+		require.Equal(t, test.want, segmentEnd(test.at, test.kept, 8), "%d kept for %d", test.at, test.kept)
 	}
 }
 
@@ -29,9 +29,9 @@ func TestSegmentEnd(t *testing.T) {
 func TestSegmentEndHolds(t *testing.T) {
 	for _, kept := range []time.Duration{0, 1, 9, 100, time.Hour, math.MaxInt64} {
 		for at := watermark.Time(-300); at < 300; at++ {
-			end := segmentEnd(at, kept)
+			end := segmentEnd(at, kept, 8)
 			require.GreaterOrEqual(t, end, at)
-			require.Equal(t, end, segmentEnd(end, kept))
+			require.Equal(t, end, segmentEnd(end, kept, 8))
 		}
 	}
 }

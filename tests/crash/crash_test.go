@@ -51,6 +51,11 @@ var scenarios = []struct {
 	{"topic to operators", func(t testing.TB, seed uint64) *scenario {
 		return topic(t, standalone, orders(seed, 2500, 4), 2*time.Millisecond)
 	}},
+	{"topic to input windowed with little memory", func(t testing.TB, seed uint64) *scenario {
+		s := topic(t, inputHost, orders(seed, 2500, 4), 2*time.Millisecond)
+		s.budget = tight
+		return s
+	}},
 	{"lines to input windowed", func(t testing.TB, seed uint64) *scenario {
 		return lines(t, "lines: {}", orders(seed, 5000, 1))
 	}},
