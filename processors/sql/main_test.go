@@ -85,11 +85,13 @@ func construct(name, conf string) (*writer, error) {
 	return w, nil
 }
 
-// output is a connected output that writes to the database. PATH stands for its
-// file.
+// output is a connected output that writes to the database, unless it has a DSN.
 func (d *database) output(name, conf string) *writer {
 	d.Helper()
-	w, err := construct(name, strings.ReplaceAll("driver: sqlite\ndsn: file:PATH\n"+conf, "PATH", d.path))
+	if !strings.Contains(conf, "dsn:") {
+		conf = "dsn: file:" + d.path + "\n" + conf
+	}
+	w, err := construct(name, "driver: sqlite\n"+conf)
 	require.NoError(d, err)
 	require.NoError(d, w.Connect(d.Context()))
 	d.Cleanup(func() { require.NoError(d, w.Close(context.Background())) })

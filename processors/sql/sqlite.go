@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"modernc.org/sqlite"
@@ -21,6 +22,32 @@ import (
 type sqliteEngine struct {
 	dsn  string // with our defaults
 	path string // "" in memory
+
+	mu   sync.Mutex  // protects file
+	file os.FileInfo // which file is written to, nil before the first write
+}
+
+// errVanished: what is written to a file that was removed is gone with its last
+// connection, and SQLite says nothing.
+var errVanished = errors.New("the file was removed or replaced while it was open")
+
+// vanished tells whether the connections lead to a file that is no longer there.
+func (e *sqliteEngine) vanished() error {
+	if e.path == "" {
+		return nil
+	}
+	now, err := os.Stat(e.path)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.file == nil {
+		e.file = now
+		return nil
+	}
+	if err == nil && os.SameFile(e.file, now) {
+		return nil
+	}
+	e.file = nil
+	return marked{explained(errVanished, []string{fmt.Sprintf("%s: file %q", fieldDSN, e.path)}, "a new one is begun where there is none"), errClosed}
 }
 
 func newSqlite(dsn string) (engine, error) {
@@ -35,7 +62,12 @@ func newSqlite(dsn string) (engine, error) {
 	if scheme, _, ok := strings.Cut(name, "://"); ok && scheme != "file" {
 		return nil, fmt.Errorf("%s: %s:// is not a file: SQLite wants file:./folder/file.db", fieldDSN, scheme)
 	}
-	e := &sqliteEngine{path: strings.TrimPrefix(strings.TrimPrefix(name, "file://"), "file:")}
+	e := &sqliteEngine{path: name}
+	if uri, ok := strings.CutPrefix(name, "file:"); ok {
+		if e.path, err = url.PathUnescape(strings.TrimPrefix(uri, "//")); err != nil {
+			return nil, fmt.Errorf("%s: the name of the file is not one of a URI: %w", fieldDSN, err)
+		}
+	}
 	if e.path == ":memory:" || e.path == "" || values.Get("mode") == "memory" {
 		e.path = ""
 	}
@@ -79,6 +111,9 @@ func (e *sqliteEngine) open() (*sql.DB, error) {
 
 // write implements engine.
 func (e *sqliteEngine) write(ctx context.Context, conn *sql.Conn, calls []call, each bool) (refused []refusal, err error) {
+	if err := e.vanished(); err != nil {
+		return nil, err
+	}
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, e.explain(err, nil)
@@ -227,6 +262,9 @@ const (
 func (e *sqliteEngine) judge(err error) kind {
 	if errors.Is(err, errOfRow) {
 		return ofRow
+	}
+	if errors.Is(err, errClosed) {
+		return ofConnection
 	}
 	var se *sqlite.Error
 	if !errors.As(err, &se) {

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	stdsql "database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
@@ -255,6 +256,42 @@ func TestFolderIsMade(t *testing.T) {
 	require.NoError(t, w.Connect(t.Context()))
 	require.NoError(t, w.Close(context.Background()))
 	require.FileExists(t, path)
+}
+
+// Somebody removes the file, or puts another one in its place, while it is open:
+// nothing more is written to what nobody sees.
+func TestRemovedFile(t *testing.T) {
+	d := newDatabase(t)
+	folder := filepath.Dir(d.path)
+	path := filepath.Join(folder, "with space.db")
+	w := d.output(nameInsert, "dsn: file:"+folder+"/with%20space.db\ninit_statement: CREATE TABLE IF NOT EXISTS t (k TEXT)\ntable: t\ncolumns: [ k ]\nargs_mapping: root = [ this ]\n")
+	content := func() []string {
+		read, err := stdsql.Open("sqlite", path)
+		require.NoError(t, err)
+		defer read.Close()
+		return (&database{t, path, read}).rows("SELECT k FROM t")
+	}
+	write := func(k string) error { return w.WriteBatch(t.Context(), batchOf(`"`+k+`"`)) }
+	require.NoError(t, write("a"))
+	require.NoError(t, write("b"))
+	require.Equal(t, []string{"a", "b"}, content())
+
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		require.NoError(t, os.RemoveAll(path+suffix))
+	}
+	require.ErrorIs(t, write("c"), service.ErrNotConnected)
+	require.NoError(t, w.Connect(t.Context()))
+	require.NoError(t, write("c"))
+	require.Equal(t, []string{"c"}, content(), "a new file, with its table")
+
+	require.NoError(t, os.Rename(path, path+".old"))
+	require.NoError(t, os.Rename(path+"-wal", path+".old-wal"))
+	require.NoError(t, os.RemoveAll(path+"-shm"))
+	require.ErrorIs(t, write("d"), service.ErrNotConnected)
+	require.NoError(t, w.Connect(t.Context()))
+	require.NoError(t, write("d"))
+	require.NoError(t, write("e"))
+	require.Equal(t, []string{"d", "e"}, content())
 }
 
 func TestUnreachableFile(t *testing.T) {

@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
@@ -52,7 +53,7 @@ type writer struct {
 
 	mu     sync.Mutex // protects what follows
 	db     *sql.DB    // nil before Connect and after Close
-	begun  bool       // the init statements were executed
+	begun  bool       // the init statements were executed in this database
 	lost   bool       // a connection broke since the last Connect
 	faults int        // how many did since something was written
 	closed bool
@@ -79,6 +80,10 @@ func (w *writer) Connect(ctx context.Context) error {
 		db.SetConnMaxIdleTime(w.idleTime)
 		db.SetConnMaxLifetime(w.lifeTime)
 		w.db = db
+	}
+	if w.lost { // what is idle is of the same age as what broke
+		w.db.SetMaxIdleConns(0)
+		w.db.SetMaxIdleConns(w.maxIdle)
 	}
 	first := !w.begun && (w.init != "" || len(w.files) > 0)
 	if !first && !w.lost && !w.verify {
@@ -185,6 +190,9 @@ func (w *writer) fault(err error) {
 		w.faults++
 	}
 	w.lost = true
+	if errors.Is(err, errVanished) {
+		w.begun = false
+	}
 }
 
 // settle commits all calls but those that are refused. With an error nothing is
