@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"time"
 
@@ -127,6 +128,8 @@ func (w *writer) begin(ctx context.Context) error {
 	paths, err := service.Globs(w.fs, w.files...)
 	if err != nil {
 		w.log.Warnf("%s: %v", fieldFiles, err)
+	} else if len(paths) == 0 && len(w.files) > 0 {
+		w.log.Warnf("%s %s: there is no such file", fieldFiles, strings.Join(w.files, ", "))
 	}
 	for _, path := range paths {
 		text, err := fs.ReadFile(w.fs, path)
