@@ -168,6 +168,6 @@ func (d *Dedupe) leave(k *known) bool {
 		return false
 	}
 	d.forget(k)
-	d.held += d.segments.leave(k.segment, hashOfKey([]byte(k.key)), k.listed)
+	d.held += d.segments.leave(k.segment, hashOfKey([]byte(k.key)), k.listed, d.few())
 	return true
 }

@@ -183,6 +183,6 @@ func (j *Join) leave(it *joinRow) bool {
 		it.key.whole[it.side] = nowhere
 	}
 	j.forget(it)
-	j.held += j.segments[it.side].leave(it.segment, hashOfKey([]byte(it.key.name)), it.listed)
+	j.held += j.segments[it.side].leave(it.segment, hashOfKey([]byte(it.key.name)), it.listed, j.few())
 	return true
 }

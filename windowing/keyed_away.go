@@ -135,14 +135,15 @@ func (k *Keyed) bury(it *keyedKey) {
 var errEnough = errors.New("enough")
 
 // bringDue brings keys back that are due, some at once, where there are any no later
-// than t, the timer in memory that fires next, or nil. It says whether it did.
-func (k *Keyed) bringDue(t *keyTimer) (brought bool, err error) {
+// than t, the timer in memory that fires next, or nil. It says whether it looked, and
+// how many came.
+func (k *Keyed) bringDue(t *keyTimer) (looked bool, came int, err error) {
 	until := k.reached
 	if t != nil && t.kind != wallTimer {
 		until = t.at
 	}
 	if !k.away.more || k.away.next > until {
-		return false, nil
+		return false, 0, nil
 	}
 	var due []string
 	from := kv.AppendTime([]byte{keyedIndex}, k.away.next)
@@ -167,7 +168,7 @@ func (k *Keyed) bringDue(t *keyTimer) (brought bool, err error) {
 	for i := 0; i < len(due) && err == nil; i++ {
 		err = k.bringBack([]byte(due[i]))
 	}
-	return true, err
+	return true, len(due), err
 }
 
 // bringBack brings back a key that the index names.

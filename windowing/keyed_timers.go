@@ -51,14 +51,14 @@ func (k *Keyed) Advance(in Instant, limit int, out *Output) (done bool) {
 	budget := limit * silentPerResult
 	for {
 		t := k.due(in.Wall)
-		if brought, err := k.bringDue(t); err != nil {
+		looked, came, err := k.bringDue(t)
+		budget -= came
+		switch {
+		case err != nil:
 			out.Break(err)
 			return false
-		} else if brought {
-			continue
-		}
-		switch {
-		case t == nil:
+		case looked && budget > 0:
+		case t == nil && !looked:
 			k.end()
 			k.shed()
 			if err := k.renew(); err != nil {

@@ -51,6 +51,9 @@ func (m *resident) excess() int64 { return m.held - m.bound + m.bound/4 }
 // in a map of texts, in a list, and what the allocator rounds up.
 const entryBytes = 144
 
+// few is how many entries are a small part of what memory holds.
+func (m *resident) few() int { return int(m.bound / (16 * entryBytes)) }
+
 // onDisk is the number of the Save of what was read.
 const onDisk = -1
 

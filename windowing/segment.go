@@ -116,15 +116,16 @@ func (s *segment[T]) beyond(horizon instant) bool {
 }
 
 // leave takes up an entry that leaves memory, unless its key is in the filter
-// already, and gives the bytes that the filter has grown by.
-func (l segments[T]) leave(s *segment[T], hash uint64, listed bool) (grown int64) {
+// already, and gives the bytes that the filter has grown by. A filter is made for few
+// entries at least.
+func (l segments[T]) leave(s *segment[T], hash uint64, listed bool, few int) (grown int64) {
 	s.away++
 	if listed {
 		return 0
 	}
 	before := s.filter.bytes()
 	if s.filter.empty() { // most likely it gets as large as its neighbours
-		most := 0
+		most := few
 		for _, other := range l {
 			most = max(most, other.away)
 		}
