@@ -16,7 +16,9 @@ set -euo pipefail
 usage="usage: postgres.sh start|crash|stop|wipe FOLDER"
 action=${1:?$usage}
 folder=${2:?$usage}
+[[ $folder == /* ]] || folder=$PWD/$folder
 data=$folder/data
+cd / # whoever runs the server may not be let into the folder of the caller
 
 bin=$(dirname "$(ls -1 /usr/lib/postgresql/*/bin/pg_ctl /usr/local/pgsql/bin/pg_ctl 2>/dev/null | sort -V | tail -n 1 || true)" 2>/dev/null)
 if [ ! -x "$bin/pg_ctl" ]; then
