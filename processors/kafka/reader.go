@@ -96,12 +96,11 @@ func (r *reader) Close(context.Context) error {
 	return nil
 }
 
-// backOffs gives the waits between attempts, doubling from a second to half a
-// minute.
+// backOffs gives the waits between attempts, doubling from one second to ten.
 type backOffs struct{ last time.Duration }
 
 func (b *backOffs) next() time.Duration {
-	b.last = min(max(2*b.last, time.Second), 30*time.Second)
+	b.last = min(max(2*b.last, time.Second), 10*time.Second)
 	return b.last
 }
 
