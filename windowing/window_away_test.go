@@ -53,12 +53,12 @@ func TestWindowAwayBroken(t *testing.T) {
 	require.ErrorIs(t, out.err, damage)
 
 	out.Reset()
-	w, r := open()
+	w, _ = open()
 	require.False(t, w.Advance(Instant{Late: watermark.Unset, Close: 10}, 100, out))
 	require.ErrorIs(t, out.err, damage)
 
 	out.Reset()
-	w, r = open()
+	w, r := open()
 	r.err = nil
 	require.False(t, w.Advance(Instant{Late: watermark.Unset, Close: 10}, 1, out))
 	require.NoError(t, out.err)
