@@ -352,6 +352,25 @@ func (c *Chain) Holder(i int, now watermark.Clock) (watermark.Holder, bool) {
 	return c.frontier[i].Holder(now)
 }
 
+// Away tells the watermarks that a partition is read by somebody else from now on: it
+// does not hold W back until it speaks here again, or until Back. It reports whether a
+// watermark knows a partition of that name.
+func (c *Chain) Away(partition string) (known bool) {
+	for _, f := range c.frontier {
+		known = f != nil && f.Away(partition) || known
+	}
+	return known
+}
+
+// Back tells the watermarks that a partition that was away will speak here again.
+func (c *Chain) Back(partition string) {
+	for _, f := range c.frontier {
+		if f != nil {
+			f.Back(partition)
+		}
+	}
+}
+
 // TakeTally gives what stage i counted since the last call.
 func (c *Chain) TakeTally(i int) Tally {
 	t := c.tally[i]

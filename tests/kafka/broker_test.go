@@ -77,7 +77,6 @@ func TestTopicCreatedAgain(t *testing.T) {
 		t.Run(fmt.Sprintf("running %t", running), func(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, open(t), stream(seed(t), 300), 170)
-			s.input = ", metadata_max_age: 2s" // so soon is it seen
 			s.fill(t)
 			p := s.run(t)
 			s.complete(t, p)

@@ -23,6 +23,7 @@ type family struct {
 	orders, rows string
 	group        string
 	input        string // more fields of the input; %s is the instance
+	mark         string // more fields of the watermark
 	out          *tail
 	sent         atomic.Int64 // records with a number
 	closing      atomic.Bool  // records that only move the watermark
@@ -34,7 +35,7 @@ const familyPartitions = 4
 
 func newFamily(t *testing.T, c *cluster, input string) *family {
 	t.Helper()
-	f := &family{cluster: c, dirs: map[string]string{}, orders: name(t, "orders"), rows: name(t, "rows"), group: name(t, "group"), input: input, done: make(chan error, 1)}
+	f := &family{cluster: c, dirs: map[string]string{}, orders: name(t, "orders"), rows: name(t, "rows"), group: name(t, "group"), input: input, mark: ", idle_timeout: 1s", done: make(chan error, 1)}
 	c.create(t, f.orders, familyPartitions, nil)
 	c.create(t, f.rows, 1, nil)
 	f.out = c.tail(t, f.rows)
@@ -104,7 +105,7 @@ input:
     input:
       redpanda: { seed_brokers: [ %q ], topics: [ %q ], consumer_group: %q, heartbeat_interval: 200ms, rebalance_timeout: 2s%s }
     processors:
-      - watermark: { event_time: this.ts, delay: 30s, startup_grace: 500ms, idle_timeout: 1s }
+      - watermark: { event_time: this.ts, delay: 30s, startup_grace: 500ms%s }
       - tumbling_window: { size: 10s, group_by: { k: this.k }, aggregates: { ids: collect(this.id) }, late: pass }
 output:
   redpanda:
@@ -119,7 +120,7 @@ cache_resources:
     bbolt: { path: %q }
 http: { enabled: false }
 logger: { level: INFO, format: logfmt }
-`, f.Addr(), f.orders, f.group, input, f.Addr(), f.rows, instance, filepath.Join(dir, "state.db")))
+`, f.Addr(), f.orders, f.group, input, f.mark, f.Addr(), f.rows, instance, filepath.Join(dir, "state.db")))
 }
 
 // account says how often each record is counted or came out late, by what stands
@@ -234,7 +235,7 @@ func TestMembersJoinAndLeave(t *testing.T) {
 	f.grow(t, 20, a)
 	b := f.run(t, "b")
 	f.grow(t, 40, a, b)
-	a.says("go to another member", f.orders, "holds", "windows", "idle_timeout", "instance_id")
+	a.says("go to another member", f.orders, "holds", "windows", "hold the watermark back for 1m0s at most", "instance_id")
 	b.says("are read here without state", f.orders)
 	require.Zero(t, b.term(), "%s", b.tail())
 	require.NotContains(t, b.log.String(), "go to another member", "a stop is no move")

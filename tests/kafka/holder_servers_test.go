@@ -44,3 +44,24 @@ func TestSilentPartitionIsNamed(t *testing.T) {
 	s.out.poll(t.Context(), time.Second)
 	require.Zero(t, s.out.keys(), "windows closed without it")
 }
+
+// Without idle_timeout a partition that another member has taken over holds windows
+// back for a minute, and then no more.
+func TestMovedPartitionsHoldWindowsForAMinute(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, open(t), ", session_timeout: 5s")
+	f.mark = ""
+	a := f.run(t, "a")
+	f.begin(t, 1)
+	f.grow(t, 20, a)
+	b := f.run(t, "b")
+	a.says("go to another member", f.orders)
+	start := time.Now()
+	for deadline := start.Add(2 * patience); !contains(a.log.String(), "do not hold the watermark back any more"); time.Sleep(time.Second) {
+		require.True(t, a.running() && time.Now().Before(deadline), "%s", a.tail())
+		f.out.poll(t.Context(), 100*time.Millisecond)
+	}
+	t.Logf("after %s", time.Since(start).Round(time.Second))
+	got := f.settle(t, a, b)
+	require.Empty(t, got.twice())
+}

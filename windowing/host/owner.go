@@ -51,7 +51,9 @@ type owner struct {
 	lazy    time.Time // when settled rows alone are worth a commit
 	lagged  time.Duration
 	lag     bool
-	parted  bool // a part of the step waits for its write set
+	parted  bool                     // a part of the step waits for its write set
+	shared  map[string]bool          // topics whose partitions a consumer group has shared out in this run
+	away    map[string]time.Duration // partitions that went to another member: when they no longer hold W back
 	faulted bool
 	acks    []func()
 	ackable chan []func()
@@ -83,7 +85,8 @@ type answered struct {
 func newOwner(h *Host) *owner {
 	cfg := &h.config
 	o := &owner{Host: h, chain: cfg.Chain, positions: newPositions(cfg.Positions, cfg.Horizon),
-		flushed: newFlushed(cfg.Edge, cfg.Chain.Stages()), commits: make(chan *writeSet, 1), results: make(chan result, 1), ackable: make(chan []func())}
+		flushed: newFlushed(cfg.Edge, cfg.Chain.Stages()), commits: make(chan *writeSet, 1), results: make(chan result, 1), ackable: make(chan []func()),
+		shared: map[string]bool{}, away: map[string]time.Duration{}}
 	if cfg.Reply {
 		o.replies = newReplies(cfg.Edge, cfg.Limits.LogBytes, cfg.Horizon)
 	} else {
@@ -301,6 +304,7 @@ func (o *owner) housekeep() {
 	o.wake = now.Add(housekeepEvery)
 	if !o.faulted && !o.busy() {
 		o.positions.closeGaps(o.config.Clock.Mono())
+		o.leaveOut(o.config.Clock.Mono())
 	}
 	o.report.gauges(o)
 }
