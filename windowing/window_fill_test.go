@@ -105,22 +105,35 @@ func TestFillAgainstDefinition(t *testing.T) {
 				s.batches = append(s.batches, []Row{testRow(at, string(rune('a'+r.IntN(3))), int64(r.IntN(9)))})
 			}
 			want := filledLines(s, -300, at.Add(200), zeros, length)
-			require.Equal(t, want, runFilled(t, r, s, zeros, length), "stream %d of seed %d: %s fill_for %s", i, seed, s, length)
+			fill := FillNull
+			if zeros {
+				fill = FillZero
+			}
+			last, text := runFilled(t, r, s, fill, length)
+			require.Equal(t, want, text, "stream %d of seed %d: %s fill_for %s", i, seed, s, length)
+
+			// Where rows are revised the last ones are the same.
+			s.mode = []OutputMode{Append, Update}[r.IntN(2)]
+			s.lateness = time.Duration(r.IntN(100))
+			if s.mode == Append {
+				s.early = time.Duration(1 + r.IntN(3))
+			}
+			revised, _ := runFilled(t, r, s, fill, length)
+			require.Equal(t, last, revised, "stream %d of seed %d: %s fill_for %s", i, seed, s, length)
 		}
 	})
 }
 
-// runFilled closes as far as each row, with restarts by chance.
-func runFilled(t *testing.T, r *rand.Rand, s stream, zeros bool, length time.Duration) (text []string) {
-	fill := FillNull
-	if zeros {
-		fill = FillZero
-	}
+// runFilled closes as far as each row, with restarts by chance, and gives the last
+// row of each key and all rows.
+func runFilled(t *testing.T, r *rand.Rand, s stream, fill Fill, length time.Duration) (last map[string]string, text []string) {
+	last = map[string]string{}
+	revisions := map[string]int64{}
 	w, store, in := filledWindow(t, s, fill, length), kv.NewMemory(), Instant{Late: watermark.Unset}
 	step := func(rows []Row) {
 		out := &Output{}
 		if len(rows) > 0 {
-			w.Process(Instant{Late: in.Late, Close: in.Late}, rows, out)
+			w.Process(Instant{Late: in.Late, Close: in.Late, Wall: in.Wall}, rows, out)
 		}
 		for done := false; !done; {
 			done = w.Advance(in, 1+r.IntN(4), out)
@@ -134,9 +147,13 @@ func runFilled(t *testing.T, r *rand.Rand, s stream, zeros bool, length time.Dur
 		}
 		for _, it := range out.items {
 			res := it.result
-			text = append(text, fmt.Sprintf("[%d,%d) %q %s", res.Start, res.End, res.Key, joinValues(res.Values)))
+			line := fmt.Sprintf("[%d,%d) %q %s", res.Start, res.End, res.Key, joinValues(res.Values))
+			require.Equal(t, revisions[res.RowKey]+1, res.Revision, "%s of %s", line, s)
+			revisions[res.RowKey] = res.Revision
+			last[res.RowKey], text = line, append(text, line)
 		}
 		in.Late = in.Close
+		in.Wall++
 	}
 	for _, batch := range s.batches {
 		in.Close = batch[0].Time
@@ -146,5 +163,5 @@ func runFilled(t *testing.T, r *rand.Rand, s stream, zeros bool, length time.Dur
 	step(nil)
 	saveTo(t, w, store)
 	requireProgressOnly(t, store)
-	return text
+	return last, text
 }
