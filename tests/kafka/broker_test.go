@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -55,10 +54,12 @@ func TestOutputTopicRefuses(t *testing.T) {
 }
 
 // recreate puts a topic of the same name and of other payloads into the place of a
-// scenario's.
-func (s *scenario) recreate(t *testing.T) {
+// scenario's. The offsets of the group may survive, as where brokers are restored.
+func (s *scenario) recreate(t *testing.T, survive bool) {
 	t.Helper()
-	_, err := s.admin.DeleteTopics(t.Context(), s.orders)
+	offsets, err := s.admin.FetchOffsets(t.Context(), s.group)
+	require.NoError(t, err)
+	_, err = s.admin.DeleteTopics(t.Context(), s.orders)
 	require.NoError(t, err)
 	// Brokers forget the offsets of its groups a moment later. Before that a member
 	// would begin where the old topic ended.
@@ -67,25 +68,33 @@ func (s *scenario) recreate(t *testing.T) {
 	other := *s
 	other.shape.Payload = 1
 	other.fill(t)
+	if survive {
+		require.NoError(t, s.admin.CommitAllOffsets(t.Context(), s.group, offsets.Offsets()))
+	}
 }
 
 // A topic that was created again has the same positions and other payloads: the
 // process says so and ends, until somebody acts. It makes no difference whether it
-// ran meanwhile.
+// ran meanwhile, or whether the group's offsets are those of the former topic.
 func TestTopicCreatedAgain(t *testing.T) {
-	for _, running := range []bool{false, true} {
-		t.Run(fmt.Sprintf("running %t", running), func(t *testing.T) {
+	for name, how := range map[string]struct{ running, survive bool }{
+		"while stopped":   {},
+		"while running":   {running: true},
+		"offsets survive": {survive: true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScenario(t, open(t), stream(seed(t), 300), 170)
 			s.fill(t)
 			p := s.run(t)
 			s.complete(t, p)
-			if !running {
+			if !how.running {
 				require.Zero(t, p.term(), "%s", p.tail())
 			}
 			s.verify(t)
 			rows := len(s.out.records)
-			s.recreate(t)
+			s.recreate(t, how.survive)
+			before := s.committed(t, s.group, s.orders)
 			for range 2 { // again and again
 				if !p.running() {
 					p = s.run(t)
@@ -95,7 +104,7 @@ func TestTopicCreatedAgain(t *testing.T) {
 				for _, word := range []string{s.orders, "created again", "new name", "delete the state file", "put the old source back"} {
 					require.Contains(t, line, word)
 				}
-				require.Zero(t, s.committed(t, s.group, s.orders), "acknowledged after the fault")
+				require.Equal(t, before, s.committed(t, s.group, s.orders), "acknowledged after the fault")
 			}
 			ends, err := s.admin.ListEndOffsets(t.Context(), s.rows)
 			require.NoError(t, err)

@@ -11,9 +11,6 @@ import (
 	"github.com/connect-windowed/connect-windowed/tests/kafka/broker"
 )
 
-// real says that the broker is Apache Kafka.
-const real = false
-
 // kills is how many kill -9 a test of them stands for.
 const kills = 10
 
