@@ -30,7 +30,7 @@ const (
 // gridWords say in every manual what windows on a grid have in common.
 const gridWords = `
 
-A window is final when the watermark has reached its end. Then each of its groups comes out as one row, ordered by end, start and group: a JSON object of ` + "`window_start`, `window_end`" + `, the ` + "`group_by`" + ` fields and the aggregates. A row is late when all windows that it belongs to are final, and ` + "`allowed_lateness`" + ` is over. With ` + "`output_mode: update`" + ` groups come out at the end of every batch that changed them instead, with ` + "`complete`" + ` all of them.
+A window is final when the watermark has reached its end. Then each of its groups comes out as one row, ordered by end, start and group: a JSON object of ` + "`window_start`, `window_end`" + `, the ` + "`group_by`" + ` fields and the aggregates. A row is late when all windows that it belongs to are final, and ` + "`allowed_lateness`" + ` is over. With ` + "`output_mode: update`" + ` groups come out at the end of every batch that changed them instead, with ` + "`complete`" + ` all of them; with ` + "`early`" + ` they come out now and then while a window is open, too.
 
 A row that comes out again has the same ` + "`windowed_row_key`" + ` and a higher ` + "`windowed_revision`" + `: a sink replaces the row of that key. No stateful operator may follow one that revises its rows, since it would count them more than once.`
 

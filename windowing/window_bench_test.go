@@ -137,6 +137,13 @@ func benchGrid(b testing.TB, grid Assigner, mode OutputMode) *Window {
 	return NewWindow(cfg)
 }
 
+// benchEarly lets a window put out early rows every second.
+func benchEarly(w *Window) *Window {
+	cfg := w.config
+	cfg.Early = time.Second
+	return NewWindow(cfg)
+}
+
 // BenchmarkStream reports the time per row of a stream with 100 groups and a
 // thousand rows a second, in batches of 100, closing as it goes.
 func BenchmarkStream(b *testing.B) {
@@ -148,6 +155,8 @@ func BenchmarkStream(b *testing.B) {
 		"cumulative=6":    func() (Assigner, error) { return NewCumulative(time.Minute, 10*time.Second, 0) },
 		"update/tumbling": func() (Assigner, error) { return NewTumbling(time.Minute, 0) },
 		"update/sliding":  func() (Assigner, error) { return NewSliding(time.Minute, 10*time.Second, 0) },
+		"early/tumbling":  func() (Assigner, error) { return NewTumbling(time.Minute, 0) },
+		"early/sliding":   func() (Assigner, error) { return NewSliding(time.Minute, 10*time.Second, 0) },
 	}
 	for _, name := range slices.Sorted(maps.Keys(grids)) {
 		b.Run(name, func(b *testing.B) {
@@ -157,7 +166,11 @@ func BenchmarkStream(b *testing.B) {
 			if strings.HasPrefix(name, "update/") {
 				mode = Update
 			}
-			benchStream(b, benchGrid(b, grid, mode))
+			w := benchGrid(b, grid, mode)
+			if strings.HasPrefix(name, "early/") {
+				w = benchEarly(w)
+			}
+			benchStream(b, w)
 		})
 	}
 }
@@ -176,6 +189,7 @@ func benchStream(b *testing.B, w *Window) {
 				at = at.Add(step)
 				part[i].Time = at
 			}
+			in.Wall = at
 			w.Process(in, part, out)
 			in.Close = at
 			for !w.Advance(in, PartLimit, out) {
