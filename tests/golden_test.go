@@ -88,7 +88,7 @@ func playGolden(t *testing.T, run machine.Run) {
 	for _, form := range drive.Forms() {
 		for _, encoding := range encodings() {
 			for _, late := range []string{"", "pass"} {
-				play := drive.Play{Run: run, Form: form, Encoding: encoding, Durable: late == "", Late: late}
+				play := drive.Play{Run: run, Form: form, Encoding: encoding, Durable: late == "", Tight: encoding.Name == drive.Lines.Name, Late: late}
 				t.Run(play.Form.Name+"/"+play.Name(), func(t *testing.T) {
 					out := play.Start(t)
 					checkPlay(t, play, out)

@@ -151,7 +151,7 @@ func TestSameCutSameRows(t *testing.T) {
 			q := randomQuery(seed, 0.1)
 			run := q.run("", random.Cut(seed, q.shape.Events(), 1+rnd.IntN(60)))
 			form := drive.Forms()[rnd.IntN(len(drive.Forms()))]
-			play := drive.Play{Run: run, Form: form, Encoding: drive.Encodings()[rnd.IntN(3)], Durable: rnd.IntN(3) > 0}
+			play := drive.Play{Run: run, Form: form, Encoding: drive.Encodings()[rnd.IntN(3)], Durable: rnd.IntN(3) > 0, Tight: rnd.IntN(2) == 0}
 			if rnd.IntN(2) == 0 {
 				play.Late = "pass"
 			}
@@ -219,7 +219,7 @@ func TestAnyCutSameFinals(t *testing.T) {
 				run := q.run("", random.Cut(seed+uint64(n), events, 1+n*n*20))
 				run.Expected, run.Times, run.Watermarks = want.Expected, false, nil
 				require.Zero(t, *run.Late)
-				play := drive.Play{Run: run, Form: drive.Forms()[(int(seed)+n)%len(drive.Forms())], Encoding: drive.Encodings()[n], Durable: n < 2}
+				play := drive.Play{Run: run, Form: drive.Forms()[(int(seed)+n)%len(drive.Forms())], Encoding: drive.Encodings()[n], Durable: n < 2, Tight: n == 1}
 				if play.Durable {
 					play.Run = interrupted(run, rand.New(rand.NewPCG(seed, uint64(n))), before(run, events, play.Form))
 					play.Run.Position = json.RawMessage(`{"partition": "this.p", "offset": "this.id"}`)

@@ -304,7 +304,19 @@ func (d *Dedupe) Definition() []Setting {
 	return settings
 }
 
-// Sizes gives the keys that are remembered.
+// Sizes gives the keys that are remembered. Of many, some that are over may be among
+// them, and of those on disk.
 func (d *Dedupe) Sizes() (windows, groups int) {
-	return 0, len(d.keys) + d.segments.away()
+	groups = len(d.keys) + d.segments.away()
+	for _, s := range d.segments {
+		if s.first > d.reached || len(s.list) > fewToCount {
+			continue
+		}
+		for _, k := range s.list {
+			if !k.gone && d.over(k) {
+				groups--
+			}
+		}
+	}
+	return 0, groups
 }

@@ -381,9 +381,3 @@ func (j *Join) Definition() []Setting {
 	}
 	return settings
 }
-
-// Sizes gives the rows that wait for partners, as windows, and the keys that they
-// have, as far as they are in memory.
-func (j *Join) Sizes() (windows, groups int) {
-	return j.rows + j.segments[LeftSide].away() + j.segments[RightSide].away(), len(j.keys)
-}

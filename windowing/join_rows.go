@@ -150,3 +150,40 @@ func appendArrival(b []byte, it *joinRow) []byte {
 	}
 	return strconv.AppendInt(append(b, ','), it.arrival, 10)
 }
+
+// Sizes gives the rows that wait for partners, as windows, and the keys that they
+// have, as far as they are in memory. Of many, some that are evicted may be among them,
+// and of those on disk.
+func (j *Join) Sizes() (windows, groups int) {
+	windows, groups = j.rows, len(j.keys)
+	for side, list := range j.segments {
+		windows += list.away()
+		for _, s := range list {
+			if !j.isDue(side, s.first) || len(s.list) > fewToCount {
+				continue
+			}
+			for _, it := range s.list {
+				if !it.gone && j.over(it) {
+					windows--
+					if j.lastOf(it) {
+						groups--
+					}
+				}
+			}
+		}
+	}
+	return windows, groups
+}
+
+// lastOf says that all rows of a key are over, and that a row is the last of them.
+func (j *Join) lastOf(it *joinRow) bool {
+	var last *joinRow
+	for _, rows := range it.key.rows {
+		if n := len(rows); n > 0 {
+			if last = rows[n-1]; !j.over(last) {
+				return false
+			}
+		}
+	}
+	return last == it
+}

@@ -95,6 +95,10 @@ func (l segments[T]) ending(at watermark.Time) int {
 	return n
 }
 
+// fewToCount is up to how many entries are looked at one by one to count them: a
+// count of more is about right without it.
+const fewToCount = 10_000
+
 // away is the number of entries on disk only.
 func (l segments[T]) away() (n int) {
 	for _, s := range l {

@@ -11,6 +11,7 @@ type Setup struct {
 	Position   json.RawMessage // of the host, nil: messages carry none
 	OnEnd      string
 	StateFile  string // "": state in memory
+	Tight      bool   // with a StateFile: everything on disk leaves memory
 	Late       string // set on every operator that has the field, "" leaves it
 }
 
@@ -89,9 +90,15 @@ func hosted(s Setup) map[string]any {
 	host := map[string]any{"processors": list, "state": "memory"}
 	if s.StateFile != "" {
 		host["state"] = "state"
+		if s.Tight {
+			host["memory_budget"] = tight
+		}
 	}
 	return host
 }
+
+// tight is a memory budget of next to nothing.
+const tight = "1KiB"
 
 func position(s Setup) any {
 	if s.Position != nil {
@@ -107,6 +114,9 @@ func alone(s Setup) []any {
 		fields, operator := operatorOf(raw, s)
 		if fields != nil && s.StateFile != "" {
 			fields["state"] = "state"
+			if s.Tight {
+				fields["memory_budget"] = tight
+			}
 		}
 		if fields != nil && (s.StateFile != "" || s.Position != nil) {
 			fields["position"] = position(s)
