@@ -55,11 +55,15 @@ func client(t *testing.T, c *kfake.Cluster, opts ...kgo.Opt) *kgo.Client {
 // produce writes n records "from", "from+1", ... to a partition.
 func produce(t *testing.T, cl *kgo.Client, topic string, partition int32, from, n int) {
 	t.Helper()
+	require.NoError(t, writeNumbers(cl, topic, partition, from, n))
+}
+
+func writeNumbers(cl *kgo.Client, topic string, partition int32, from, n int) error {
 	var rs []*kgo.Record
 	for i := range n {
 		rs = append(rs, &kgo.Record{Topic: topic, Partition: partition, Value: []byte(fmt.Sprint(from + i))})
 	}
-	require.NoError(t, cl.ProduceSync(context.Background(), rs...).FirstErr())
+	return cl.ProduceSync(context.Background(), rs...).FirstErr()
 }
 
 // newInput makes an input of YAML fields that follow seed_brokers.

@@ -226,26 +226,42 @@ func reread(t *testing.T, r *reader, n int) (found []string) {
 // TestRebalance has members come and go while messages flow: none is lost, and one
 // that comes twice was not acknowledged the first time.
 func TestRebalance(t *testing.T) {
-	const partitions, each = 6, 3000
+	const partitions, room = 6, 1_000_000
 	c := cluster(t, kfake.SeedTopics(partitions, "orders"))
 	cl := client(t, c)
 	counts := &ledger{acked: map[string]int{}}
+	each, enough := 0, make(chan struct{})
+	var feeding sync.WaitGroup
+	feeding.Go(func() {
+		for {
+			for p := range partitions {
+				if err := writeNumbers(cl, "orders", int32(p), p*room+each, 20); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			each += 20
+			select {
+			case <-enough:
+				return
+			default:
+			}
+		}
+	})
 	first := member(t, c, counts)
-	for p := range partitions {
-		produce(t, cl, "orders", int32(p), p*each, each/3)
-	}
-	eventually(t, func() bool { return counts.size() > each/2 }, "the first member reads")
+	eventually(t, func() bool { return counts.of(first) > 500 }, "the first member reads")
 	second := member(t, c, counts)
-	for p := range partitions {
-		produce(t, cl, "orders", int32(p), p*each+each/3, each/3)
-	}
-	eventually(t, func() bool { return counts.of(second) > 0 }, "the second member reads")
+	eventually(t, func() bool { return counts.of(second) > 500 }, "the second member reads")
 	first.stop()
-	for p := range partitions {
-		produce(t, cl, "orders", int32(p), p*each+2*each/3, each/3)
-	}
+	half := counts.size()
+	eventually(t, func() bool { return counts.size() > half+500 }, "the second member takes over")
+	third := member(t, c, counts)
+	eventually(t, func() bool { return counts.of(third) > 500 }, "the third member reads")
+	close(enough)
+	feeding.Wait()
 	eventually(t, func() bool { return counts.size() == partitions*each }, "all is read")
 	second.stop()
+	third.stop()
 	for text, n := range counts.acked {
 		require.Equal(t, 1, n, "message %s was acknowledged %d times", text, n)
 	}
@@ -324,6 +340,38 @@ func TestAcknowledgementAfterTheLossCommitsNothing(t *testing.T) {
 	require.NoError(t, ack(context.Background(), nil))
 	require.NoError(t, r.Close(context.Background()))
 	require.EqualValues(t, -1, committedAt(t, cl, "g", "orders", 0))
+}
+
+// TestRevocationWaitsForWhatIsInFlight takes a partition away while a batch of it is
+// not acknowledged: nothing more is handed out, and the acknowledgement counts.
+func TestRevocationWaitsForWhatIsInFlight(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "orders"))
+	cl := client(t, c)
+	produce(t, cl, "orders", 0, 10, 20)
+	r := connect(t, newInput(t, c, "topics: [ orders ]\nconsumer_group: g\nmax_yield_batch_bytes: 10B"))
+	_, ack := read(t, r)
+	s, of := r.joined, map[string][]int32{"orders": {0}}
+	done := make(chan struct{})
+	go func() {
+		s.revoked(context.Background(), s.client, of)
+		close(done)
+	}()
+	eventually(t, func() bool {
+		s.shelf.mu.Lock()
+		defer s.shelf.mu.Unlock()
+		return s.shelf.lanes["orders"][0].frozen
+	}, "the partition is frozen")
+	p, _ := s.shelf.take(time.Now())
+	require.Nil(t, p)
+	select {
+	case <-done:
+		require.Fail(t, "it did not wait")
+	default:
+	}
+	require.NoError(t, ack(context.Background(), nil))
+	<-done
+	require.EqualValues(t, 5, committedAt(t, cl, "g", "orders", 0))
+	require.Empty(t, s.shelf.positions()["orders"])
 }
 
 func TestNamesOfPartitions(t *testing.T) {
