@@ -21,8 +21,9 @@ type writer struct {
 	nag  *nag
 	wait backOffs
 
-	mu     sync.RWMutex // protects client
+	mu     sync.RWMutex // protects what follows
 	client *kgo.Client  // nil while not connected
+	apart  *apart       // of the same brokers
 }
 
 func newWriter(p producer, res *service.Resources) *writer {
@@ -47,7 +48,7 @@ func (w *writer) Connect(ctx context.Context) error {
 		return service.NewErrBackOff(w.named(err), w.wait.next())
 	}
 	w.wait.reset()
-	w.client = client
+	w.client, w.apart = client, &apart{options: options}
 	return nil
 }
 
@@ -55,7 +56,7 @@ func (w *writer) Connect(ctx context.Context) error {
 // taken every message or refused it; an error names the messages that failed.
 func (w *writer) WriteBatch(ctx context.Context, batch service.MessageBatch) error {
 	w.mu.RLock()
-	client := w.client
+	client, apart := w.client, w.apart
 	w.mu.RUnlock()
 	if client == nil {
 		return service.ErrNotConnected
@@ -66,36 +67,53 @@ func (w *writer) WriteBatch(ctx context.Context, batch service.MessageBatch) err
 	for i := range batch {
 		records[i], failed[i] = filled(i)
 	}
-	var sent sync.WaitGroup
-	for i, r := range records {
-		if r == nil {
-			continue
+	send(ctx, client, records, failed)
+	for i, err := range failed {
+		// Only those that are refused by themselves are to be named: neighbours
+		// would be put together and refused again. What is too large for the
+		// client came to no broker.
+		if refusesBatch(err) && !w.oversize(records[i]) {
+			failed[i] = apart.write(ctx, records[i])
 		}
-		sent.Add(1)
-		client.Produce(ctx, r, func(r *kgo.Record, err error) {
-			defer sent.Done()
-			if err != nil {
-				failed[i] = w.about(r, err)
-			}
-		})
 	}
-	sent.Wait()
-	for _, err := range failed {
-		if errors.Is(err, kerr.UnknownTopicID) {
-			client.PurgeTopicsFromProducing(topicsOf(records, failed)...)
-			break
+	for i, err := range failed {
+		if err != nil {
+			failed[i] = w.about(records[i], err)
 		}
+	}
+	if topics := topicsOf(records, failed); len(topics) > 0 {
+		client.PurgeTopicsFromProducing(topics...)
 	}
 	return batchError(batch, failed)
 }
 
+// send writes the records that have not failed yet and returns when each is written
+// or has failed.
+func send(ctx context.Context, client *kgo.Client, records []*kgo.Record, failed []error) {
+	var sent sync.WaitGroup
+	for i, r := range records {
+		if failed[i] != nil {
+			continue
+		}
+		sent.Add(1)
+		client.Produce(ctx, r, func(_ *kgo.Record, err error) {
+			failed[i] = err
+			sent.Done()
+		})
+	}
+	sent.Wait()
+}
+
+// oversize reports a record that is larger than a batch may be.
+func (w *writer) oversize(r *kgo.Record) bool { return recordSize(r) > int(w.limit)-512 }
+
 // about says which topic an error is about, and what to do.
 func (w *writer) about(r *kgo.Record, err error) error {
-	if errors.Is(err, kerr.MessageTooLarge) {
-		size := recordSize(r)
-		if int64(size) > int64(w.limit)-512 {
-			return fmt.Errorf("topic %s: a message of %d bytes is larger than %s, which is %d: raise it, and max.message.bytes of the topic: %w", r.Topic, size, fieldMessageMax, w.limit, err)
-		}
+	if r == nil {
+		return err // it could not be made
+	}
+	if errors.Is(err, kerr.MessageTooLarge) && w.oversize(r) {
+		return fmt.Errorf("topic %s: a message of %d bytes is larger than %s, which is %d: raise it, and max.message.bytes of the topic: %w", r.Topic, recordSize(r), fieldMessageMax, w.limit, err)
 	}
 	return fmt.Errorf("topic %s: %w", r.Topic, explain(err))
 }
@@ -183,7 +201,10 @@ func (w *writer) filler(batch service.MessageBatch) func(i int) (*kgo.Record, er
 				r.Timestamp = time.Unix(n, 0)
 			}
 		}
-		return r, w.head(batch[i], r)
+		if err = w.head(batch[i], r); err != nil {
+			return nil, err
+		}
+		return r, nil
 	}
 }
 
@@ -204,6 +225,7 @@ func (w *writer) Close(context.Context) error {
 	defer w.mu.Unlock()
 	if w.client != nil {
 		w.client.Close()
+		w.apart.close()
 		w.client = nil
 	}
 	return nil

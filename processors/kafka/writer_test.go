@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -126,6 +127,43 @@ func TestWriteFailures(t *testing.T) {
 	require.Contains(t, said[3], "larger than max_message_bytes, which is 2048")
 	require.Contains(t, said[4], "topic:")
 	require.Len(t, topicOf(t, c, "out", 2), 2)
+}
+
+// TestRefusedNeighbours has a broker refuse whole batches because of their size:
+// only messages that are too large by themselves are named, all others are written.
+func TestRefusedNeighbours(t *testing.T) {
+	c := cluster(t)
+	limit := "1000"
+	_, err := kadm.NewClient(client(t, c)).CreateTopic(context.Background(), 1, 1, map[string]*string{"max.message.bytes": &limit}, "out")
+	require.NoError(t, err)
+	w := newOutput(t, c, "topic: out\nkey: ${! content().slice(0, 3) }\ncompression: none")
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			var contents []string
+			for i := range 10 {
+				contents = append(contents, fmt.Sprintf("%d-%d", n, i)+strings.Repeat("x", 300))
+			}
+			contents[5] += strings.Repeat("x", 1000)
+			batch := batchOf(contents...)
+			index := batch.Index()
+			var batchErr *service.BatchError
+			if !assert.ErrorAs(t, w.WriteBatch(context.Background(), batch), &batchErr) {
+				return
+			}
+			batchErr.WalkMessagesIndexedBy(index, func(i int, _ *service.Message, err error) bool {
+				assert.Equal(t, i == 5, err != nil, "%d: %v", i, err)
+				return true
+			})
+		})
+	}
+	all.Wait()
+	seen := map[string]int{}
+	for _, r := range topicOf(t, c, "out", 36) {
+		seen[string(r.Key)]++
+	}
+	require.Len(t, seen, 36)
+	require.NotContains(t, seen, "0-5")
 }
 
 // TestIdempotence has a broker take a batch but lose its answer: the records come
