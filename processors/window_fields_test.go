@@ -75,8 +75,8 @@ func TestWindowRevises(t *testing.T) {
 		"size: 5m\noutput_mode: update":      true,
 		"size: 1w\noutput_mode: complete":    true,
 		"size: 5m\nfill: zero\nfill_for: 1h": false,
-		"size: 5m\nearly: 10s":              true,
-		"size: 5m\nearly: 0s":               false,
+		"size: 5m\nearly: 10s":               true,
+		"size: 5m\nearly: 0s":                false,
 	} {
 		op, err := windowOf(t, tumblingSpec(), parseTumbling, yaml)
 		require.NoError(t, err)
