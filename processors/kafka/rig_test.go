@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // cluster starts brokers in this process.
 func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
