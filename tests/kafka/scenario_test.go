@@ -31,6 +31,7 @@ type scenario struct {
 	access       string // more fields of input and output
 	input        string // more fields of the input
 	mark         string // more fields of the watermark
+	output       string // more of the mapping before the output
 	expected     []machine.Expected
 	invalid      map[string]bool
 	out          *tail
@@ -136,14 +137,16 @@ output:
     key: '${! @windowed_row_key | "none" }'%s
     metadata: { include_prefixes: [ windowed_, failed ] }
   processors:
-    - mapping: 'meta failed = if errored() { error() }'
+    - mapping: |
+        meta failed = if errored() { error() }
+        %s
 cache_resources:
   - label: state
     bbolt: { path: %q }
 http: { enabled: false }
 logger: { level: INFO, format: logfmt }
 shutdown_timeout: 20s
-`, s.Addr(), s.source(), s.access, s.input, s.mark, window, s.Addr(), s.rows, strings.Replace(s.access, ", ", "\n    ", 1), filepath.Join(s.dir, "state.db"))
+`, s.Addr(), s.source(), s.access, s.input, s.mark, window, s.Addr(), s.rows, strings.Replace(s.access, ", ", "\n    ", 1), s.output, filepath.Join(s.dir, "state.db"))
 }
 
 // run starts a life.
