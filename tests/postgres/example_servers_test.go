@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -150,4 +151,11 @@ func joined(t testing.TB, read *sql.DB) (lines []string) {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// term asks the process to stop.
+func (p *process) term(t testing.TB) {
+	t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.ended(t)
 }

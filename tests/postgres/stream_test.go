@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -241,13 +240,6 @@ func (p *process) kill(after time.Duration) {
 		<-p.done
 	case <-p.done:
 	}
-}
-
-// term asks the process to stop.
-func (p *process) term(t testing.TB) {
-	t.Helper()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	p.ended(t)
 }
 
 // killed is kill, and says whether it came in time.
