@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,17 @@ func TestOnlyTestAndLintAreDryRuns(t *testing.T) {
 // A fault stops a stream that would run for ever, gracefully, and the status is 1.
 func TestFaultStopsTheStream(t *testing.T) {
 	faults := newFaultStop()
+	var over atomic.Bool // the process goes on here, and its other tests are not to be stopped
+	faults.interrupt = func() {
+		if !over.Load() {
+			interruptSelf()
+		}
+	}
+	faults.exit = func(code int) {
+		if !over.Load() {
+			os.Exit(code)
+		}
+	}
 	env := func(ctx context.Context) {
 		faults.report(errors.New("offset 7 of orders/0 has another payload"))
 	}
@@ -129,6 +141,7 @@ input: { faulting: {} }
 output: { drop: {} }
 `)
 	code := run([]string{"connect-windowed", "run", config}, faults, func(bool) {})
+	over.Store(true)
 	require.Equal(t, exitFault, code)
 }
 
