@@ -92,7 +92,7 @@ func TestKilledAtRandom(t *testing.T) {
 // a last life finishes.
 func (s *scenario) killAtRandom(t *testing.T, rnd *rand.Rand, limit int) (killed int) {
 	t.Helper()
-	for killed < limit {
+	for killed < limit && !s.ending(t) {
 		p := s.run(t, "")
 		if rnd.IntN(10) == 0 {
 			p.ready()
