@@ -20,6 +20,7 @@ func newServer(t testing.TB) (*Server, *sink) {
 	t.Cleanup(func() { require.NoError(t, server.Wipe()) })
 	read, err := sql.Open("pgx", server.DSN)
 	require.NoError(t, err)
+	read.SetMaxIdleConns(-1) // a crash of the server ends what waits in the pool
 	t.Cleanup(func() { require.NoError(t, read.Close()) })
 	return server, &sink{driver: "postgres", dsn: server.DSN, read: read, time: "TIMESTAMPTZ"}
 }
