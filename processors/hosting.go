@@ -85,7 +85,6 @@ func open(conf *service.ParsedConfig, res *service.Resources, cfg host.Config) (
 	}
 	h := &hosted{log: res.Logger(), position: c.position}
 	cfg.Horizon = c.horizon
-	cfg.Memory = c.memory
 	if h.built, err = buildChain(conf, res, c.memory); err != nil {
 		return nil, err
 	}
@@ -120,9 +119,9 @@ func (h *hosted) start(res *service.Resources, state, name string, cfg host.Conf
 	cfg.Clock, cfg.Log, cfg.Meter, cfg.OnFault = clock(), res.Logger(), newMeter(res.Metrics()), reportFault
 	if h.state != nil {
 		cfg.Store, cfg.StateSize = h.state.space, h.state.size
-		if cfg.Memory > 0 {
-			h.state.space.Bound(int(min(cfg.Memory, math.MaxInt) / logShare))
-			pending := max(cfg.Memory/pendingShare, leastPending)
+		if memory := h.built.memory; memory > 0 {
+			h.state.space.Bound(int(min(memory, math.MaxInt) / logShare))
+			pending := max(memory/pendingShare, leastPending)
 			cfg.Limits.CommitBytes, cfg.Limits.MailboxBytes = pending, pending
 		}
 	}

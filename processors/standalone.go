@@ -52,9 +52,9 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 	if err != nil {
 		return nil, err
 	}
-	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle}
+	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle, memory: op.memory}
 	r := newRelays(op)
-	cfg := host.Config{Edge: edge{pairs: true, texts: &markTexts{}}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass, Memory: op.memory}
+	cfg := host.Config{Edge: edge{pairs: true, texts: &markTexts{}}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass}
 	if err := h.start(res, op.state, op.name, cfg); err != nil {
 		return nil, err
 	}

@@ -87,7 +87,6 @@ type Config struct {
 	Horizon      time.Duration // position_horizon
 	Reply        bool          // rows go back to the caller of Apply, there is no outbox
 	Flush        bool          // on_end: flush
-	Memory       int64         // of the Chain's Config; a Store is then read during commits
 	LagTTL       time.Duration // how long a message that reported a lag counts as backlog
 
 	Clock     Clock
