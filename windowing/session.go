@@ -30,7 +30,7 @@ type SessionConfig struct {
 	// while it is open; in append mode only. It is no part of the definition.
 	Early time.Duration
 	// Having is that of WindowConfig.
-	Having func(res *Result) (keep bool, err error)
+	Having Condition
 }
 
 // Revises says that the operator may emit a row key more than once.

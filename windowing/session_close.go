@@ -95,18 +95,6 @@ func (s *Session) finals(list []*session, out *Output) {
 	}
 }
 
-// keeps asks the condition on results.
-func (s *Session) keeps(res *Result) bool {
-	if s.config.Having == nil {
-		return true
-	}
-	keep, err := s.config.Having(res)
-	if err != nil {
-		res.Err = errors.Join(res.Err, err)
-	}
-	return keep || err != nil
-}
-
 // result is the row of a session as it is now.
 func (s *Session) result(it *session, bounds Span, values []agg.Value) Result {
 	row := s.rowOf(it, bounds)
@@ -223,7 +211,7 @@ func (s *Session) showOne(it *session, out *Output) {
 // revise gives a row its revision and says whether it comes out, as Window.revised
 // does. What was shown under other bounds has been taken back.
 func (s *Session) revise(it *session, row *Result) bool {
-	keep, last := s.keeps(row), shownRow{gone: true}
+	keep, last := s.config.Having.keeps(row), shownRow{gone: true}
 	if len(it.shown) > 0 {
 		last = it.shown[0]
 	}

@@ -56,7 +56,7 @@ type WindowConfig struct {
 	// the row, which comes out then. It may set res.Message for Binding.Render. A
 	// row that came out and does not meet it any more is taken back by a result
 	// with the timing Deleted and without values.
-	Having func(res *Result) (keep bool, err error)
+	Having Condition
 	// Fill and FillFor (> 0) give rows to groups that have none in a window, when
 	// it is final, for that long after the end of their last one with rows; not in
 	// complete mode, where no window is final.

@@ -22,12 +22,16 @@ func (w *Window) entry(r *revised, key []byte) int {
 	return noEntry
 }
 
-// keeps asks the condition on results.
-func (w *Window) keeps(res *Result) bool {
-	if w.config.Having == nil {
+// Condition decides whether a result comes out, see WindowConfig.Having. It is called
+// by the operator, in its step.
+type Condition func(res *Result) (keep bool, err error)
+
+// keeps asks the condition, nil: all results come out.
+func (c Condition) keeps(res *Result) bool {
+	if c == nil {
 		return true
 	}
-	keep, err := w.config.Having(res)
+	keep, err := c(res)
 	if err != nil {
 		res.Err = errors.Join(res.Err, err)
 	}
@@ -41,7 +45,7 @@ func (w *Window) keeps(res *Result) bool {
 //	no                  | yes            | a row that takes it back, with the next revision
 //	no                  | no             | nothing
 func (w *Window) revised(row *Result, window Span, r *revised, d drawn) bool {
-	keep := w.keeps(row)
+	keep := w.config.Having.keeps(row)
 	if d.entry == noEntry {
 		w.remember(row, window, keep, d.filled)
 		return keep
