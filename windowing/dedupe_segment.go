@@ -137,37 +137,29 @@ func (d *Dedupe) shed() {
 	excess := d.excess()
 	if d.config.KeepLast {
 		slices.SortFunc(d.due, inOrder) // which is a heap
-		n := 0
-		for ; n < len(d.due) && excess > 0; n++ {
-			if k := d.due[n]; d.horizon.before(k.stands()) && d.leave(k) {
-				excess -= k.bytes()
-				d.due[n] = nil
+		d.due = shedFrom(d.due, &excess, func(k *known) (freed int64, left bool) {
+			if !d.horizon.before(k.stands()) {
+				return 0, false
 			}
-		}
-		d.due = compact(d.due, n)
+			return d.leave(k)
+		})
 	}
 	for _, s := range d.segments {
-		n := 0
-		for ; n < len(s.list) && excess > 0; n++ {
-			if k := s.list[n]; d.leave(k) {
-				excess -= k.bytes()
-				s.list[n] = nil
-			}
-		}
-		s.list = compact(s.list, n)
+		s.list = shedFrom(s.list, &excess, d.leave)
 	}
 	d.stuck = excess > 0
 }
 
-// leave lets a key leave memory, if it is on disk.
-func (d *Dedupe) leave(k *known) bool {
+// leave lets a key leave memory, if it is on disk, and says how many bytes that gives
+// back.
+func (d *Dedupe) leave(k *known) (freed int64, left bool) {
 	if k.gone {
-		return true
+		return 0, true
 	}
 	if k.dirty || k.saved >= d.durable {
-		return false
+		return 0, false
 	}
 	d.forget(k)
 	d.held += d.segments.leave(k.segment, hashOfKey([]byte(k.key)), k.listed, d.few())
-	return true
+	return k.bytes(), true
 }

@@ -143,11 +143,11 @@ func (j *Join) shed() {
 		}
 		if j.outer[side] {
 			slices.SortFunc(j.due[side], inOrder) // which is a heap
-			j.due[side] = j.shedFrom(j.due[side], side, &excess)
+			j.due[side] = shedFrom(j.due[side], &excess, j.leave)
 			continue
 		}
 		for _, s := range j.segments[side] {
-			s.list = j.shedFrom(s.list, side, &excess)
+			s.list = shedFrom(s.list, &excess, j.leave)
 		}
 	}
 	j.stuck = excess > 0
@@ -157,32 +157,21 @@ func (j *Join) shed() {
 // not evicted in their order wait for the watermark only.
 func (j *Join) mayLeave(side int) bool { return j.bounded() && (!j.outer[side] || j.ordered(side)) }
 
-// shedFrom lets rows of a list leave memory, and gives what is left of it.
-func (j *Join) shedFrom(list []*joinRow, side int, excess *int64) []*joinRow {
-	n := 0
-	for ; n < len(list) && *excess > 0; n++ {
-		it := list[n]
-		switch {
-		case it.gone:
-			list[n] = nil
-		case j.outer[side] && !j.horizon[side].before(it.stands()):
-		case j.leave(it):
-			*excess -= it.bytes()
-			list[n] = nil
-		}
-	}
-	return compact(list, n)
-}
-
-// leave lets a row leave memory, if it is on disk.
-func (j *Join) leave(it *joinRow) bool {
-	if it.dirty || it.fresh || it.saved >= j.durable {
-		return false
+// leave lets a row leave memory, if it is on disk and not about to come out, and says
+// how many bytes that gives back.
+func (j *Join) leave(it *joinRow) (freed int64, left bool) {
+	switch {
+	case it.gone:
+		return 0, true
+	case j.outer[it.side] && !j.horizon[it.side].before(it.stands()):
+		return 0, false
+	case it.dirty || it.fresh || it.saved >= j.durable:
+		return 0, false
 	}
 	if it.key.whole != nil {
 		it.key.whole[it.side] = nowhere
 	}
 	j.forget(it)
 	j.held += j.segments[it.side].leave(it.segment, hashOfKey([]byte(it.key.name)), it.listed, j.few())
-	return true
+	return it.bytes(), true
 }

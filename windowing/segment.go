@@ -21,6 +21,7 @@ type segment[T shelved] struct {
 
 // shelved is an entry of a segment.
 type shelved interface {
+	comparable
 	// bytes is about what the entry takes in memory.
 	bytes() int64
 	// stands is its place in the order of its operator.
@@ -160,6 +161,21 @@ func compact[T comparable](list []T, n int) []T {
 		list = slices.Clone(list)
 	}
 	return list
+}
+
+// shedFrom lets entries leave memory, from the first one on, until there is no excess,
+// and gives what is left of the list. leave says whether an entry is through with the
+// list, and how many bytes that gives back.
+func shedFrom[T shelved](list []T, excess *int64, leave func(it T) (freed int64, left bool)) []T {
+	var none T
+	n := 0
+	for ; n < len(list) && *excess > 0; n++ {
+		if freed, left := leave(list[n]); left {
+			*excess -= freed
+			list[n] = none
+		}
+	}
+	return compact(list, n)
 }
 
 // nearShare is which part of the memory entries may take that are read back because
