@@ -69,7 +69,8 @@ type Dedupe struct {
 	horizon  instant         // with KeepLast: what goes up to it is in memory
 	passed   instant         // with KeepLast: what came out up to it is over
 	reached  watermark.Time
-	progress bool // reached or passed changed since the last Save
+	step     int64 // counts Advance from 1, so that a key knows whether one was called since
+	progress bool  // reached or passed changed since the last Save
 
 	changed []*known         // to be saved, and some that are over
 	doomed  []watermark.Time // segments whose records are to be deleted
@@ -89,6 +90,7 @@ type known struct {
 	key     string         // canonical, with the event time behind it where that belongs to it
 	until   watermark.Time // it goes when close is there
 	arrival int64          // of its first row
+	born    int64          // step of its first row, 0: before the start
 	last    *candidate     // with KeepLast
 	segment *segment[*known]
 	saved   int64 // the Save that wrote it, where it is not dirty
@@ -119,7 +121,7 @@ func NewDedupe(cfg DedupeConfig) *Dedupe {
 	if cfg.KeepLast && (cfg.Codec == nil || cfg.Within < 0 && !cfg.WithEventTime) {
 		panic(fmt.Sprintf("windowing: deduplication %q cannot keep the last row", cfg.Name))
 	}
-	return &Dedupe{config: cfg, identity: NewIdentity(cfg.Name), keys: map[string]*known{}, reached: watermark.Unset,
+	return &Dedupe{config: cfg, identity: NewIdentity(cfg.Name), keys: map[string]*known{}, reached: watermark.Unset, step: 1,
 		horizon: beginning, passed: beginning}
 }
 
@@ -156,7 +158,7 @@ func (d *Dedupe) look(row *Row, out *Output) (ok bool) {
 		return false
 	}
 	if k == nil {
-		k = &known{key: string(d.key), until: until, arrival: row.Arrival, segment: d.segments.at(d.segmentOf(until, row.Time))}
+		k = &known{key: string(d.key), until: until, arrival: row.Arrival, born: d.step, segment: d.segments.at(d.segmentOf(until, row.Time))}
 		if d.config.KeepLast {
 			k.last = d.candidate(row)
 		} else {
@@ -183,7 +185,7 @@ func (d *Dedupe) over(k *known) bool {
 	if d.config.KeepLast {
 		return !d.passed.before(k.stands())
 	}
-	return k.until <= d.reached
+	return k.until <= d.reached && k.born != d.step // those of a batch are judged after it
 }
 
 // until is when the key of its first row goes.
@@ -243,6 +245,7 @@ func (d *Dedupe) touch(k *known) {
 // the order (time, first row). What is gone is no longer state, so that a restart
 // goes on with the rest.
 func (d *Dedupe) Advance(in Instant, limit int, out *Output) (done bool) {
+	d.step++
 	if in.Close > d.reached {
 		d.reached, d.progress = in.Close, true
 	}
