@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors/internal/socket"
 )
 
 // Fields of the connection, the same in the input and the output.
@@ -137,7 +139,7 @@ func parseTCP(conf *service.ParsedConfig) (*net.Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Control = userTimeout(user)
+	d.Control = socket.UserTimeout(user)
 	if !conf.Contains(fieldTCP, fieldKeepAlive) {
 		return d, nil
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/connect-windowed/connect-windowed/processors/internal/socket"
 )
 
 // postgresEngine writes to a server of PostgreSQL.
@@ -36,7 +38,7 @@ func newPostgres(dsn string) (engine, error) {
 		conf.ConnectTimeout = connectTimeout
 	}
 	dial := net.Dialer{
-		Timeout: conf.ConnectTimeout, Control: userTimeout(silence),
+		Timeout: conf.ConnectTimeout, Control: socket.UserTimeout(silence),
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 4, Interval: silence / 8, Count: 6},
 	}
 	conf.DialFunc = dial.DialContext

@@ -1,0 +1,2 @@
+// Package socket sets what Go's dialer has no field for.
+package socket
