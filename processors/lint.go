@@ -7,8 +7,8 @@ import (
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
 	"github.com/redpanda-data/benthos/v4/public/service"
-	"gopkg.in/yaml.v3"
 
+	"github.com/connect-windowed/connect-windowed/processors/internal/lint"
 	"github.com/connect-windowed/connect-windowed/windowing"
 )
 
@@ -19,12 +19,7 @@ import (
 var lintMethod = registerLintMethod("windowed_lint")
 
 // linters are what lintMethod asks, by the name of the component.
-var linters = map[string]linter{}
-
-type linter struct {
-	spec  *service.ConfigSpec
-	check func(*service.ParsedConfig) error
-}
+var linters = map[string]lint.Component{}
 
 // What lintMethod is asked about a field.
 const (
@@ -35,7 +30,7 @@ const (
 
 // lintBy adds the lint rule of a component to its spec.
 func lintBy(name string, spec *service.ConfigSpec, check func(*service.ParsedConfig) error) {
-	linters[name] = linter{spec, check}
+	linters[name] = lint.Component{Spec: spec, Check: check}
 	spec.LintRule(fmt.Sprintf("root = this.%s(%q)", lintMethod, name))
 }
 
@@ -70,33 +65,14 @@ func lintsOf(about, field string, v any) []any {
 			return []any{err.Error()}
 		}
 	default:
-		err = linters[about].parsed(v, linters[about].check)
+		err = linters[about].Parse(v, linters[about].Check)
 	}
-	for _, said := range []error{nil, errLinted, errNoDuration, errNegative, errNoOption} {
+	for _, said := range []error{nil, lint.ErrElsewhere, errNoDuration, errNegative, errNoOption} {
 		if errors.Is(err, said) {
 			return []any{}
 		}
 	}
 	return []any{err.Error()}
-}
-
-// errLinted stands for a mistake that another lint rule finds.
-var errLinted = errors.New("there are other lints")
-
-// parsed parses a plain value by the spec.
-func (l linter) parsed(raw any, use func(*service.ParsedConfig) error) error {
-	if l.spec == nil {
-		return errLinted
-	}
-	text, err := yaml.Marshal(raw)
-	if err != nil {
-		return errLinted
-	}
-	conf, err := l.spec.ParseYAML(string(text), nil)
-	if err != nil {
-		return errLinted
-	}
-	return use(conf)
 }
 
 // lintHost checks the fields of a host and how the operators in its list stand to
@@ -123,7 +99,7 @@ func lintHost(conf *service.ParsedConfig) error {
 	for i, element := range list {
 		st, err := b.lintElement(i, element)
 		switch {
-		case errors.Is(err, errLinted):
+		case errors.Is(err, lint.ErrElsewhere):
 			elsewhere = err
 		case err != nil:
 			return err
@@ -145,10 +121,10 @@ func (b *built) lintElement(i int, element any) (st windowing.Stage, err error) 
 		}
 		return windowing.Stage{Foreign: true}, nil
 	}
-	err = linters[name].parsed(element.(map[string]any)[name], func(conf *service.ParsedConfig) error {
+	err = linters[name].Parse(element.(map[string]any)[name], func(conf *service.ParsedConfig) error {
 		op, err := kinds[name](conf)
 		if err != nil {
-			return errLinted
+			return lint.ErrElsewhere
 		}
 		if err := b.admit(op); err != nil {
 			return err

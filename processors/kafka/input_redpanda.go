@@ -4,6 +4,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/processors"
+	"github.com/connect-windowed/connect-windowed/processors/internal/lint"
 )
 
 // hostedWindow is how much of a partition may be in flight inside of a host, in
@@ -30,7 +31,7 @@ This is the input of the same name of Redpanda Connect with the same fields, apa
 
 func init() {
 	spec := inputSpec()
-	lintBy("input", spec, func(conf *service.ParsedConfig) error { _, err := parseConsumer(conf); return err })
+	rules.Add("input", lint.Component{Spec: spec, Check: func(conf *service.ParsedConfig) error { _, err := parseConsumer(conf); return err }})
 	must(service.RegisterBatchInput(nameRedpanda, spec, func(conf *service.ParsedConfig, res *service.Resources) (service.BatchInput, error) {
 		c, err := parseConsumer(conf)
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors/internal/lint"
 )
 
 func outputSpec() *service.ConfigSpec {
@@ -20,7 +22,7 @@ This is the output of the same name of Redpanda Connect with the same fields, ap
 
 func init() {
 	spec := outputSpec()
-	lintBy("output", spec, func(conf *service.ParsedConfig) error { _, err := parseProducer(conf); return err })
+	rules.Add("output", lint.Component{Spec: spec, Check: func(conf *service.ParsedConfig) error { _, err := parseProducer(conf); return err }})
 	must(service.RegisterBatchOutput(nameRedpanda, spec, func(conf *service.ParsedConfig, res *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {
 		policy, err := conf.FieldBatchPolicy(fieldBatching)
 		if err != nil {

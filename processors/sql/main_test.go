@@ -67,12 +67,15 @@ func (d *database) rows(query string) (lines []string) {
 	return lines
 }
 
-// makers are the constructors by the name of the output.
-var makers = map[string]func(*service.ParsedConfig) (*writer, error){nameInsert: newInsert, nameRaw: newRaw}
+// makers and specs are those of the outputs by name.
+var (
+	makers = map[string]func(*service.ParsedConfig) (*writer, error){nameInsert: newInsert, nameRaw: newRaw}
+	specs  = map[string]func() *service.ConfigSpec{nameInsert: insertSpec, nameRaw: rawSpec}
+)
 
 // construct makes an output as Benthos does.
 func construct(name, conf string) (*writer, error) {
-	parsed, err := linters[name].spec.ParseYAML(conf, nil)
+	parsed, err := specs[name]().ParseYAML(conf, nil)
 	if err != nil {
 		return nil, err
 	}

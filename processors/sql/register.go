@@ -2,6 +2,8 @@ package sql
 
 import (
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors/internal/lint"
 )
 
 // guarantees is what the manuals of both outputs begin with.
@@ -28,9 +30,6 @@ A crash, or a connection lost in the middle of a commit, may write a batch a sec
 A text for a json column is taken as JSON: use ` + "`.format_json()`" + ` for a JSON string.`
 
 func init() {
-	if err := registerLintMethod(); err != nil {
-		panic(err)
-	}
 	for name, output := range map[string]struct {
 		spec *service.ConfigSpec
 		make func(*service.ParsedConfig) (*writer, error)
@@ -38,10 +37,10 @@ func init() {
 		nameInsert: {insertSpec(), newInsert},
 		nameRaw:    {rawSpec(), newRaw},
 	} {
-		lintBy(name, output.spec, func(conf *service.ParsedConfig) error {
+		rules.Add(name, lint.Component{Spec: output.spec, Check: func(conf *service.ParsedConfig) error {
 			_, err := output.make(conf)
 			return err
-		})
+		}})
 		service.MustRegisterBatchOutput(name, output.spec,
 			func(conf *service.ParsedConfig, res *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {
 				policy, err := conf.FieldBatchPolicy(fieldBatching)
