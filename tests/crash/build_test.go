@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // binary is the product's command with the plugins of these tests linked in and
@@ -42,7 +44,7 @@ func build(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, overlay, out := filepath.Join(dir, "plugins.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "connect-windowed")
+	source, overlay := filepath.Join(dir, "plugins.go"), filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(source, []byte(extra), 0o600); err != nil {
 		return "", err
 	}
@@ -53,16 +55,11 @@ func build(dir string) (string, error) {
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return "", err
 	}
-	args := []string{"build", "-tags", "failpoints", "-overlay", overlay, "-o", out}
+	args := []string{"-tags", "failpoints", "-overlay", overlay}
 	if race {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "./cmd/connect-windowed")...)
-	cmd.Dir = root
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", cmd, err, text)
-	}
-	return out, nil
+	return life.Build(dir, args...)
 }
 
 // soaks is true where the long loops are wanted.

@@ -3,14 +3,13 @@ package crash
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/connect-windowed/connect-windowed/tests/life"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
 
@@ -23,18 +22,6 @@ func kills() int {
 		return 6
 	}
 	return 45
-}
-
-// seed gives the seed of a test, printed, or SEED.
-func seed(t *testing.T) uint64 {
-	n := rand.Uint64N(1 << 40)
-	if text := os.Getenv("SEED"); text != "" {
-		var err error
-		n, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("SEED=%d", n)
-	return n
 }
 
 // The sources and forms that promise an exact answer after a crash.
@@ -75,7 +62,7 @@ func TestKilledAtRandom(t *testing.T) {
 	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			base := seed(t)
+			base := life.Seed(t)
 			killed := 0
 			for round := uint64(0); killed < kills(); round++ {
 				s := c.make(t, base+round)
@@ -97,7 +84,7 @@ func (s *scenario) killAtRandom(t *testing.T, rnd *rand.Rand, limit int) (killed
 		if rnd.IntN(10) == 0 {
 			p.ready()
 			time.Sleep(time.Duration(rnd.IntN(50)) * time.Millisecond)
-			require.Contains(t, []int{0, -1}, p.term(), "exit status of a graceful stop\n%s", p.log)
+			require.Contains(t, []int{0, -1}, p.term(), "exit status of a graceful stop\n%s", p.Log)
 			continue
 		}
 		if !p.killAfter(time.Duration(rnd.ExpFloat64() * float64(30*time.Millisecond))) {
@@ -115,7 +102,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			base := seed(t)
+			base := life.Seed(t)
 			rnd := rand.New(rand.NewPCG(base, 0))
 			s := c.make(t, base)
 			s.refuse = 0.1
@@ -169,13 +156,13 @@ func (p *process) killedWithin(d time.Duration) bool {
 	p.t.Helper()
 	p.ready()
 	select {
-	case <-p.exited:
+	case <-p.Exited:
 		code := p.status()
-		require.Contains(p.t, []int{0, -1}, code, "exit status\n%s", p.log)
+		require.Contains(p.t, []int{0, -1}, code, "exit status\n%s", p.Log)
 		return code == -1
 	case <-time.After(d):
 		code := p.term() // on the way to the end it may still come to its point
-		require.Contains(p.t, []int{0, -1}, code, "exit status of a graceful stop\n%s", p.log)
+		require.Contains(p.t, []int{0, -1}, code, "exit status of a graceful stop\n%s", p.Log)
 		return code == -1
 	}
 }

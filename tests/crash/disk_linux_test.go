@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // limitFiles sets how large the files of a process may grow, as a full disk does:
@@ -15,7 +17,7 @@ import (
 func limitFiles(t *testing.T, p *process, size uint64) {
 	t.Helper()
 	limit := syscall.Rlimit{Cur: size, Max: ^uint64(0)}
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.cmd.Process.Pid), uintptr(syscall.RLIMIT_FSIZE),
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.Cmd.Process.Pid), uintptr(syscall.RLIMIT_FSIZE),
 		uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
 	require.Zero(t, errno, "prlimit: %s", errno)
 }
@@ -32,7 +34,7 @@ func fill(t *testing.T, s *scenario) *process {
 	info, err := os.Stat(s.state())
 	require.NoError(t, err)
 	limitFiles(t, p, uint64(info.Size()))
-	waitFor(t, p, "a word about the failed commit", func() bool { return contains(p.log.String(), "file too large", "could not be written", s.state()) })
+	waitFor(t, p, "a word about the failed commit", func() bool { return contains(p.Log.String(), "file too large", "could not be written", s.state()) })
 	// What was committed before may still be on its way to the source. It ends: an
 	// acknowledgement without a commit would follow the messages.
 	marks := -1
@@ -44,7 +46,7 @@ func fill(t *testing.T, s *scenario) *process {
 	})
 	rows := len(s.entries(t))
 	time.Sleep(300 * time.Millisecond)
-	require.Equal(t, marks, s.acknowledged(t), "acknowledged while nothing can be committed\n%s", p.log)
+	require.Equal(t, marks, s.acknowledged(t), "acknowledged while nothing can be committed\n%s", p.Log)
 	require.Len(t, s.entries(t), rows, "rows were passed on while nothing can be committed")
 	return p
 }
@@ -54,10 +56,10 @@ func TestDiskFull(t *testing.T) {
 		for what, leave := range map[string]func(t *testing.T, s *scenario, p *process){
 			"room again": func(t *testing.T, _ *scenario, p *process) {
 				limitFiles(t, p, unlimited)
-				require.Zero(t, p.wait(), "exit status\n%s", p.log)
+				require.Zero(t, p.wait(), "exit status\n%s", p.Log)
 			},
 			"killed": func(t *testing.T, s *scenario, p *process) {
-				p.kill()
+				p.Kill()
 				s.finish(t)
 			},
 			"stopped": func(t *testing.T, s *scenario, p *process) {
@@ -68,7 +70,7 @@ func TestDiskFull(t *testing.T) {
 		} {
 			t.Run(form+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				s := topic(t, form, orders(seed(t), 1200, 4), time.Millisecond)
+				s := topic(t, form, orders(life.Seed(t), 1200, 4), time.Millisecond)
 				leave(t, s, fill(t, s))
 				s.verify(t)
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/connect-windowed/connect-windowed/tests/crash/plugins"
+	"github.com/connect-windowed/connect-windowed/tests/life"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
 
@@ -27,7 +28,7 @@ func early(t testing.TB, seed uint64) *scenario {
 // finals are the answer, wherever the process is killed.
 func TestEarlyRowsSurviveKills(t *testing.T) {
 	t.Parallel()
-	base := seed(t)
+	base := life.Seed(t)
 	rnd := rand.New(rand.NewPCG(base, 0))
 	s := early(t, base)
 	killed := 0

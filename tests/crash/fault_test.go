@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/connect-windowed/connect-windowed/tests/crash/plugins"
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // requireFault lets the process end and looks for its report. What the journal
@@ -23,11 +24,11 @@ func (s *scenario) requireFault(t *testing.T, words ...string) {
 		seen[e.RowID] = string(e.Payload)
 	}
 	p := s.run(t, "")
-	require.Equal(t, 1, p.wait(), "exit status\n%s", p.log)
+	require.Equal(t, 1, p.wait(), "exit status\n%s", p.Log)
 	for _, word := range words {
-		require.Contains(t, p.log.String(), word)
+		require.Contains(t, p.Log.String(), word)
 	}
-	require.NotContains(t, p.log.String(), "goroutine 1 [", "a raw panic")
+	require.NotContains(t, p.Log.String(), "goroutine 1 [", "a raw panic")
 	for _, e := range s.entries(t)[len(before):] {
 		if e.RowKey != "" {
 			require.Equal(t, seen[e.RowID], string(e.Payload), "a row that is not of the stream in state")
@@ -40,7 +41,7 @@ func TestTopicCreatedAgain(t *testing.T) {
 	for _, form := range []string{inputHost, processorHost, standalone} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			shape := orders(seed(t), 300, 4)
+			shape := orders(life.Seed(t), 300, 4)
 			s := topic(t, form, shape, 0)
 			s.finish(t)
 			s.verify(t)
@@ -81,7 +82,7 @@ func TestFileChanged(t *testing.T) {
 		for i, which := range []string{"first file", "last file"} {
 			t.Run(name+"/"+which, func(t *testing.T) {
 				t.Parallel()
-				s := lines(t, "lines_batch: {}", orders(seed(t), 300, 1))
+				s := lines(t, "lines_batch: {}", orders(life.Seed(t), 300, 1))
 				s.finish(t)
 				s.verify(t)
 				text, err := os.ReadFile(s.file(i))
@@ -103,10 +104,10 @@ func TestOrdinalIsRefusedInProcessors(t *testing.T) {
 		s := lines(t, "lines_batch: {}", orders(1, 10, 1))
 		s.form = form
 		p := s.run(t, "")
-		require.Equal(t, 1, p.wait(), "exit status\n%s", p.log)
+		require.Equal(t, 1, p.wait(), "exit status\n%s", p.Log)
 		requireClear(t, p)
 		for _, word := range []string{"position", "ordinal", "input"} {
-			require.Contains(t, p.log.String(), word)
+			require.Contains(t, p.Log.String(), word)
 		}
 		require.Empty(t, s.entries(t))
 	}
@@ -120,7 +121,7 @@ func write(t *testing.T, path, text string) {
 // A file that has grown is read on from where it ended; a file that is gone is no
 // fault.
 func TestFileGrownOrGone(t *testing.T) {
-	s := lines(t, "lines_batch: {}", orders(seed(t), 400, 1))
+	s := lines(t, "lines_batch: {}", orders(life.Seed(t), 400, 1))
 	events := s.shape.Events()[0]
 	half, part := len(events)/2, len(events)/2+70
 	writeLines(t, s.file(1), events[half:part])
@@ -142,7 +143,7 @@ func TestFileGrownOrGone(t *testing.T) {
 // A kill while the process faults changes nothing: the next life reports again.
 func TestKilledWhileFaulting(t *testing.T) {
 	t.Parallel()
-	s := lines(t, "lines_batch: {}", orders(seed(t), 300, 1))
+	s := lines(t, "lines_batch: {}", orders(life.Seed(t), 300, 1))
 	s.finish(t)
 	text, err := os.ReadFile(s.file(0))
 	require.NoError(t, err)
@@ -151,7 +152,7 @@ func TestKilledWhileFaulting(t *testing.T) {
 		p := s.run(t, "")
 		p.ready()
 		time.Sleep(5 * time.Millisecond)
-		p.kill()
+		p.Kill()
 	}
 	s.requireFault(t, s.file(0))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/connect-windowed/connect-windowed/tests/life"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
 
@@ -25,7 +26,7 @@ func manyGroups() int {
 // process is killed in the middle of it again and again.
 func TestKilledWhileManyGroupsClose(t *testing.T) {
 	t.Parallel()
-	base := seed(t)
+	base := life.Seed(t)
 	rnd := rand.New(rand.NewPCG(base, 0))
 	s := &scenario{dir: t.TempDir(), form: inputHost, pos: "ordinal"}
 	s.source = fmt.Sprintf("file: { paths: [ %q ], scanner: { lines_batch: {} } }", s.file(0))
@@ -37,9 +38,9 @@ func TestKilledWhileManyGroupsClose(t *testing.T) {
 		p := launch(t, s.dir, s.config(), env)
 		p.ready()
 		select {
-		case <-p.exited:
+		case <-p.Exited:
 		case <-time.After(patience):
-			require.Fail(t, "the failpoint is never reached", p.log.String())
+			require.Fail(t, "the failpoint is never reached", p.Log.String())
 		}
 		if p.status() != -1 { // everything came out before its point
 			break
@@ -51,7 +52,7 @@ func TestKilledWhileManyGroupsClose(t *testing.T) {
 	require.GreaterOrEqual(t, killed, 2)
 	start := time.Now()
 	p := launch(t, s.dir, s.config(), nil)
-	require.Zero(t, p.wait(), "exit status\n%s", p.log)
+	require.Zero(t, p.wait(), "exit status\n%s", p.Log)
 	t.Logf("the last life took %s", time.Since(start))
 	rows, ids := map[string]bool{}, map[string]string{}
 	for _, e := range s.entries(t) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/connect-windowed/connect-windowed/tests/crash/plugins"
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // pairing is an operator that makes something of rows whose numbers belong
@@ -81,7 +82,7 @@ func TestPairsKilledAtRandom(t *testing.T) {
 		for _, place := range []struct{ form, budget string }{{inputHost, ""}, {inputHost, tight}, {processorHost, tight}, {standalone, ""}, {standalone, tight}} {
 			t.Run(strings.TrimSpace(p.name+" in "+place.form+" "+place.budget), func(t *testing.T) {
 				t.Parallel()
-				base := seed(t)
+				base := life.Seed(t)
 				killed := 0
 				for round := uint64(0); killed < kills()/3; round++ {
 					shape := orders(base+round, 2500, 1)

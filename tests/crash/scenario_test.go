@@ -177,7 +177,7 @@ func (s *scenario) ending(t testing.TB) bool {
 func (s *scenario) finish(t testing.TB) {
 	t.Helper()
 	p := s.run(t, "")
-	require.Zero(t, p.wait(), "exit status\n%s", p.log)
+	require.Zero(t, p.wait(), "exit status\n%s", p.Log)
 }
 
 // entries reads the journal. A line without its end was not acknowledged.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/tests/crash/plugins"
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 const pageSize = 4096
@@ -22,11 +23,11 @@ const pageSize = 4096
 // halfway gives a scenario that was killed in the middle of its stream.
 func halfway(t *testing.T, form string) *scenario {
 	t.Helper()
-	s := topic(t, form, orders(seed(t), 1200, 4), 2*time.Millisecond)
+	s := topic(t, form, orders(life.Seed(t), 1200, 4), 2*time.Millisecond)
 	p := s.run(t, "")
 	p.ready()
 	waitFor(t, p, "some progress", func() bool { return s.acknowledged(t) > 40 })
-	p.kill()
+	p.Kill()
 	require.NotEmpty(t, s.entries(t))
 	s.source = sourceOf(s.dir, s.shape, 0)
 	return s
@@ -37,11 +38,11 @@ func waitFor(t *testing.T, p *process, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			require.Fail(t, "waited in vain for "+what, p.log.String())
+			require.Fail(t, "waited in vain for "+what, p.Log.String())
 		}
 		select {
-		case <-p.exited:
-			require.True(t, done(), "the process ended without %s\n%s", what, p.log)
+		case <-p.Exited:
+			require.True(t, done(), "the process ended without %s\n%s", what, p.Log)
 			return
 		default:
 		}
@@ -76,10 +77,10 @@ func (s *scenario) requireRefused(t *testing.T, words ...string) {
 	require.NoError(t, err)
 	marks := s.marks(t)
 	p := s.run(t, "")
-	require.Equal(t, 1, p.wait(), "exit status\n%s", p.log)
+	require.Equal(t, 1, p.wait(), "exit status\n%s", p.Log)
 	requireClear(t, p)
 	for _, word := range append(words, s.state()) {
-		require.Contains(t, p.log.String(), word)
+		require.Contains(t, p.Log.String(), word)
 	}
 	after, err := os.ReadFile(s.state())
 	require.NoError(t, err)
@@ -97,7 +98,7 @@ func (s *scenario) marks(t *testing.T) string {
 func requireClear(t *testing.T, p *process) {
 	t.Helper()
 	for _, trace := range []string{"panic:", "fatal error:", "unexpected fault address", "\ngoroutine "} {
-		require.NotContains(t, p.log.String(), trace)
+		require.NotContains(t, p.Log.String(), trace)
 	}
 }
 
@@ -160,8 +161,8 @@ func TestZeroedPage(t *testing.T) {
 					continue
 				}
 				found++
-				require.Equal(t, 1, code, "page %d\n%s", page, p.log)
-				require.Contains(t, p.log.String(), c.state(), "page %d", page)
+				require.Equal(t, 1, code, "page %d\n%s", page, p.Log)
+				require.Contains(t, p.Log.String(), c.state(), "page %d", page)
 				require.NoError(t, os.RemoveAll(c.dir))
 			}
 			t.Logf("%d of %d pages were missed", found, len(pages))
@@ -177,7 +178,7 @@ func TestForeignAndNewerFile(t *testing.T) {
 		require.NoError(t, db.Close())
 	}
 	t.Run("a bbolt file of another program", func(t *testing.T) {
-		s := topic(t, inputHost, orders(seed(t), 50, 4), 0)
+		s := topic(t, inputHost, orders(life.Seed(t), 50, 4), 0)
 		change(t, s.state(), func(tx *bolt.Tx) error {
 			_, err := tx.CreateBucket([]byte("users"))
 			return err
@@ -186,7 +187,7 @@ func TestForeignAndNewerFile(t *testing.T) {
 		s.requireRefused(t)
 	})
 	t.Run("a newer version", func(t *testing.T) {
-		s := topic(t, inputHost, orders(seed(t), 50, 4), 0)
+		s := topic(t, inputHost, orders(life.Seed(t), 50, 4), 0)
 		s.finish(t)
 		change(t, s.state(), func(tx *bolt.Tx) error {
 			return tx.Bucket([]byte("connect-windowed")).Put([]byte("format"), kv.AppendRecord(nil, 99, nil))
@@ -217,10 +218,10 @@ func TestOtherDefinition(t *testing.T) {
 				before, err := os.ReadFile(s.state())
 				require.NoError(t, err)
 				p := run(t, s.dir, strings.Replace(config, change[0], change[1], 1), "")
-				require.Equal(t, 1, p.wait(), "%s\n%s", field, p.log)
+				require.Equal(t, 1, p.wait(), "%s\n%s", field, p.Log)
 				requireClear(t, p)
 				for _, word := range []string{field, "name"} {
-					require.Contains(t, p.log.String(), word)
+					require.Contains(t, p.Log.String(), word)
 				}
 				after, err := os.ReadFile(s.state())
 				require.NoError(t, err)
@@ -229,7 +230,7 @@ func TestOtherDefinition(t *testing.T) {
 				}
 			}
 			p := run(t, s.dir, strings.Replace(config, "delay: 20s", "delay: 25s", 1), "")
-			require.Zero(t, p.wait(), "%s", p.log)
+			require.Zero(t, p.wait(), "%s", p.Log)
 			s.verify(t)
 		})
 	}
@@ -238,7 +239,7 @@ func TestOtherDefinition(t *testing.T) {
 // A second process is told within seconds who holds the file, and the first goes
 // on undisturbed.
 func TestLockedStateFile(t *testing.T) {
-	first := topic(t, inputHost, orders(seed(t), 2000, 4), 20*time.Millisecond)
+	first := topic(t, inputHost, orders(life.Seed(t), 2000, 4), 20*time.Millisecond)
 	p := first.run(t, "")
 	p.ready()
 	waitFor(t, p, "the state file", func() bool { _, err := os.Stat(first.state()); return err == nil })
@@ -247,17 +248,17 @@ func TestLockedStateFile(t *testing.T) {
 	config := strings.ReplaceAll(second.config(), second.state(), first.state())
 	start := time.Now()
 	q := run(t, second.dir, config, "")
-	require.Equal(t, 1, q.wait(), "exit status\n%s", q.log)
+	require.Equal(t, 1, q.wait(), "exit status\n%s", q.Log)
 	require.Less(t, time.Since(start), 30*time.Second)
 	requireClear(t, q)
-	require.Contains(t, q.log.String(), first.state())
-	require.Contains(t, q.log.String(), "in use")
+	require.Contains(t, q.Log.String(), first.state())
+	require.Contains(t, q.Log.String(), "in use")
 
 	for _, subcommand := range []string{"lint", "test"} { // they leave the file alone
 		q := run(t, second.dir, config+embedded, "", subcommand, filepath.Join(second.dir, "config.yaml"))
-		require.Zero(t, q.wait(), "%s\n%s", subcommand, q.log)
+		require.Zero(t, q.wait(), "%s\n%s", subcommand, q.Log)
 	}
-	require.Zero(t, p.term(), "%s", p.log)
+	require.Zero(t, p.term(), "%s", p.Log)
 	first.source = sourceOf(first.dir, first.shape, 0)
 	first.finish(t)
 	first.verify(t)
@@ -278,7 +279,7 @@ func TestLintAndTestCreateNoFile(t *testing.T) {
 	s := topic(t, inputHost, orders(1, 10, 4), 0)
 	for _, subcommand := range []string{"lint", "test"} {
 		p := run(t, s.dir, s.config()+embedded, "", subcommand, filepath.Join(s.dir, "config.yaml"))
-		require.Zero(t, p.wait(), "%s\n%s", subcommand, p.log)
+		require.Zero(t, p.wait(), "%s\n%s", subcommand, p.Log)
 		require.NoFileExists(t, s.state(), subcommand)
 	}
 }
@@ -286,7 +287,7 @@ func TestLintAndTestCreateNoFile(t *testing.T) {
 // Two hosts of a process may share a file, each under its own name; one name twice
 // is refused.
 func TestOneFileForTwo(t *testing.T) {
-	s := topic(t, inputHost, orders(seed(t), 300, 4), 0)
+	s := topic(t, inputHost, orders(life.Seed(t), 300, 4), 0)
 	other := t.TempDir()
 	pair := func(first, second string) string {
 		host := strings.TrimPrefix(s.config()[:strings.Index(s.config(), "output:")], "input:\n")
@@ -303,15 +304,15 @@ func TestOneFileForTwo(t *testing.T) {
 	}
 	for _, names := range [][2]string{{"", ""}, {"orders", "orders"}} {
 		p := run(t, s.dir, pair(names[0], names[1]), "")
-		require.Equal(t, 1, p.wait(), "exit status\n%s", p.log)
+		require.Equal(t, 1, p.wait(), "exit status\n%s", p.Log)
 		requireClear(t, p)
-		require.Contains(t, p.log.String(), "name")
+		require.Contains(t, p.Log.String(), "name")
 	}
 	for _, path := range []string{filepath.Join(s.dir, plugins.MarksFile), filepath.Join(other, plugins.MarksFile), s.journal()} {
 		_ = os.Remove(path) // the first of the two had started
 	}
 	p := run(t, s.dir, pair("left", "right"), "")
-	require.Zero(t, p.wait(), "exit status\n%s", p.log)
+	require.Zero(t, p.wait(), "exit status\n%s", p.Log)
 	s.verify(t) // both have the same stream, so the same rows under the same keys
 	acknowledged, err := os.ReadFile(filepath.Join(other, plugins.MarksFile))
 	require.NoError(t, err)

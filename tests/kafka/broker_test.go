@@ -6,13 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // The broker goes away and comes back, in an orderly way and killed, while the
 // pipeline reads from it and writes to it.
 func TestBrokerStopsUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := newScenario(t, openOwn(t), stream(seed(t), 3000), 170)
+	s := newScenario(t, openOwn(t), stream(life.Seed(t), 3000), 170)
 	s.input = ", auto_replay_nacks: false"
 	wait := s.feed(t, 10*time.Millisecond)
 	p := s.run(t)
@@ -38,7 +40,7 @@ func TestBrokerStopsUnderLoad(t *testing.T) {
 // it takes them.
 func TestOutputTopicRefuses(t *testing.T) {
 	t.Parallel()
-	s := newScenario(t, open(t), stream(seed(t), 400), 170)
+	s := newScenario(t, open(t), stream(life.Seed(t), 400), 170)
 	s.output = `meta windowed_pad = if @windowed_row_key != null && this.n % 2 == 0 { range(0, 100).map_each(uuid_v4()).join("") }`
 	s.set(t, s.rows, "max.message.bytes", "1500") // a batch of two rows, or of one that is no pair
 	s.fill(t)
@@ -85,7 +87,7 @@ func TestTopicCreatedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScenario(t, open(t), stream(seed(t), 300), 170)
+			s := newScenario(t, open(t), stream(life.Seed(t), 300), 170)
 			s.fill(t)
 			p := s.run(t)
 			s.complete(t, p)
@@ -119,7 +121,7 @@ func TestTopicCreatedAgain(t *testing.T) {
 // A topic with a partition that nobody writes to.
 func TestSilentPartition(t *testing.T) {
 	t.Parallel()
-	shape := stream(seed(t), 1500)
+	shape := stream(life.Seed(t), 1500)
 	shape.Partitions = 3
 	s := newScenario(t, open(t), shape, 170)
 	s.orders = name(t, "silent")

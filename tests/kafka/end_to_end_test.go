@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // replays are the settings of the input that both have to be right.
@@ -17,7 +19,7 @@ func TestTopicToTopic(t *testing.T) {
 		for _, replay := range replays {
 			t.Run(fmt.Sprintf("%d bytes%s", size, replay), func(t *testing.T) {
 				t.Parallel()
-				s := newScenario(t, open(t), stream(seed(t), 3000), size)
+				s := newScenario(t, open(t), stream(life.Seed(t), 3000), size)
 				s.input = replay
 				s.fill(t)
 				s.finish(t, s.run(t))
@@ -40,7 +42,7 @@ func TestKilledAtRandom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := seed(t)
+			n := life.Seed(t)
 			rnd := rand.New(rand.NewPCG(n, 0))
 			s := newScenario(t, open(t), stream(n, 3000), 170)
 			s.alone, s.input = source.alone, source.input
@@ -49,11 +51,11 @@ func TestKilledAtRandom(t *testing.T) {
 			for range kills / 2 {
 				p := s.run(t)
 				select {
-				case <-p.exited:
+				case <-p.Exited:
 					require.Fail(t, "the process ended", "%s", p.tail())
 				case <-time.After(100*time.Millisecond + time.Duration(rnd.ExpFloat64()*float64(300*time.Millisecond))):
 				}
-				p.kill()
+				p.Kill()
 				before := len(s.out.records)
 				if s.out.poll(t.Context(), 50*time.Millisecond); before < len(s.out.records) {
 					midway++

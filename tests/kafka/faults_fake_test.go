@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/connect-windowed/connect-windowed/tests/kafka/broker"
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // faults are what a broker may answer now and then. Two of them are said although
@@ -40,7 +41,7 @@ var faults = []struct {
 // One in ten of the requests fails, in all ways that a pipeline may get over.
 func TestRequestsFail(t *testing.T) {
 	t.Parallel()
-	n := seed(t)
+	n := life.Seed(t)
 	s := newScenario(t, openOwn(t), stream(n, 3000), 170)
 	s.input = ", commit_period: 100ms, auto_replay_nacks: false"
 	wait := s.feed(t, 10*time.Millisecond)

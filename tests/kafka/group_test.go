@@ -238,7 +238,7 @@ func TestMembersJoinAndLeave(t *testing.T) {
 	a.says("go to another member", f.orders, "holds", "windows", "hold the watermark back for 1m0s at most", "instance_id")
 	b.says("are read here without state", f.orders)
 	require.Zero(t, b.term(), "%s", b.tail())
-	require.NotContains(t, b.log.String(), "go to another member", "a stop is no move")
+	require.NotContains(t, b.Log.String(), "go to another member", "a stop is no move")
 	f.grow(t, 40, a)
 	a.says("are read here, where their state is", f.orders)
 	b = f.run(t, "b")
@@ -257,7 +257,7 @@ func TestMemberWithIdentityKilled(t *testing.T) {
 	f.begin(t, 2)
 	f.grow(t, 20, a, b)
 	for range 3 {
-		b.kill()
+		b.Kill()
 		b = f.run(t, "b")
 		f.grow(t, 20, a, b)
 	}
@@ -278,7 +278,7 @@ func TestMemberWithoutIdentityKilled(t *testing.T) {
 	a, b := f.run(t, "a"), f.run(t, "b")
 	f.begin(t, 2)
 	f.grow(t, 40, a, b)
-	b.kill()
+	b.Kill()
 	f.grow(t, 60, a) // with all partitions in the end
 	b = f.run(t, "b")
 	f.grow(t, 40, a, b)

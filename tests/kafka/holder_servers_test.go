@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // Without idle_timeout a partition that falls silent holds the watermark back, and
 // the log names it after a minute, with the remedy.
 func TestSilentPartitionIsNamed(t *testing.T) {
 	t.Parallel()
-	shape := stream(seed(t), 200)
+	shape := stream(life.Seed(t), 200)
 	s := newScenario(t, open(t), shape, 170)
 	s.orders = name(t, "silent")
 	s.create(t, s.orders, 5, nil)
@@ -38,7 +40,7 @@ func TestSilentPartitionIsNamed(t *testing.T) {
 			}
 		}
 	}()
-	for deadline := time.Now().Add(2 * patience); !contains(p.log.String(), `partition \"`+s.orders+`/4\"`, "holds the watermark back", "idle_timeout"); time.Sleep(time.Second) {
+	for deadline := time.Now().Add(2 * patience); !contains(p.Log.String(), `partition \"`+s.orders+`/4\"`, "holds the watermark back", "idle_timeout"); time.Sleep(time.Second) {
 		require.True(t, p.running() && time.Now().Before(deadline), "%s", p.tail())
 	}
 	s.out.poll(t.Context(), time.Second)
@@ -57,7 +59,7 @@ func TestMovedPartitionsHoldWindowsForAMinute(t *testing.T) {
 	b := f.run(t, "b")
 	a.says("go to another member", f.orders)
 	start := time.Now()
-	for deadline := start.Add(2 * patience); !contains(a.log.String(), "do not hold the watermark back any more"); time.Sleep(time.Second) {
+	for deadline := start.Add(2 * patience); !contains(a.Log.String(), "do not hold the watermark back any more"); time.Sleep(time.Second) {
 		require.True(t, a.running() && time.Now().Before(deadline), "%s", a.tail())
 		f.out.poll(t.Context(), 100*time.Millisecond)
 	}

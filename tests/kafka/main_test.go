@@ -8,14 +8,11 @@ package kafka
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // binary is the product's command, as users run it.
@@ -27,13 +24,7 @@ func prepare(run func() int) int {
 	dir, err := os.MkdirTemp("", "connect-windowed-kafka-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "connect-windowed")
-		build := exec.Command("go", "build", "-o", binary, "./cmd/connect-windowed")
-		build.Dir = filepath.Join("..", "..")
-		var out []byte
-		if out, err = build.CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w\n%s", err, out)
-		}
+		binary, err = life.Build(dir)
 	}
 	if err == nil {
 		err = startShared(filepath.Join(dir, "broker"))
@@ -44,16 +35,4 @@ func prepare(run func() int) int {
 	}
 	defer stopShared()
 	return run()
-}
-
-// seed gives the seed of a test, printed, or SEED.
-func seed(t *testing.T) uint64 {
-	n := rand.Uint64N(1 << 40)
-	if text := os.Getenv("SEED"); text != "" {
-		var err error
-		n, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("SEED=%d", n)
-	return n
 }

@@ -1,17 +1,13 @@
 package kafka
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // patience is how long anything that must happen may take.
@@ -19,79 +15,35 @@ const patience = 60 * time.Second
 
 // process is one life of the binary.
 type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	exited chan struct{}
-	log    *buffer
-}
-
-// buffer is a bytes.Buffer for two goroutines.
-type buffer struct {
-	mu   sync.Mutex // protects text
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	*life.Process
+	t *testing.T
 }
 
 // run starts the binary with a configuration.
 func run(t *testing.T, dir, config string, env ...string) *process {
 	t.Helper()
-	path := filepath.Join(dir, "config.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(config), 0o600))
-	p := &process{t: t, exited: make(chan struct{}), log: &buffer{}, cmd: exec.Command(binary, "run", path)}
-	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	require.NoError(t, p.cmd.Start())
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.exited)
-	}()
-	t.Cleanup(p.kill)
-	return p
-}
-
-// kill sends SIGKILL and waits for the end.
-func (p *process) kill() {
-	_ = p.cmd.Process.Signal(syscall.SIGKILL)
-	<-p.exited
+	return &process{life.Run(t, binary, dir, config, env...), t}
 }
 
 // term asks for a graceful stop and gives the exit status, -1 where the process did
 // not listen to it yet.
 func (p *process) term() int {
 	p.t.Helper()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.Terminate()
 	return p.wait()
 }
 
 // wait waits for the end and gives the exit status.
 func (p *process) wait() int {
 	p.t.Helper()
-	select {
-	case <-p.exited:
-	case <-time.After(patience):
-		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-		<-p.exited
-		require.Fail(p.t, "the process does not end", "%s", p.tail())
-	}
-	return p.cmd.ProcessState.ExitCode()
+	p.Wait(p.t, patience)
+	return p.Cmd.ProcessState.ExitCode()
 }
 
 // running says that the process has not ended.
 func (p *process) running() bool {
 	select {
-	case <-p.exited:
+	case <-p.Exited:
 		return false
 	default:
 		return true
@@ -100,7 +52,7 @@ func (p *process) running() bool {
 
 // tail is the end of the log.
 func (p *process) tail() string {
-	text := p.log.String()
+	text := p.Log.String()
 	return text[max(0, len(text)-6000):]
 }
 
@@ -108,7 +60,7 @@ func (p *process) tail() string {
 func (p *process) says(words ...string) string {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		for line := range strings.Lines(p.log.String()) {
+		for line := range strings.Lines(p.Log.String()) {
 			if contains(line, words...) {
 				return line
 			}

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // A topic that is compacted keeps the last record of a key. With one batch at a
 // time that is the newest revision, also when the process was killed between.
 func TestCompactedTopicEndsWithTheNewestRevision(t *testing.T) {
 	t.Parallel()
-	s := newScenario(t, open(t), stream(seed(t), 2000), 170)
+	s := newScenario(t, open(t), stream(life.Seed(t), 2000), 170)
 	s.rows = name(t, "compacted")
 	s.create(t, s.rows, 4, map[string]string{"cleanup.policy": "compact"})
 	s.out = s.tail(t, s.rows)
@@ -35,7 +37,7 @@ func TestCompactedTopicEndsWithTheNewestRevision(t *testing.T) {
 		p := run(t, s.dir, config)
 		time.Sleep(500 * time.Millisecond) // somewhere in the middle
 		require.True(t, p.running(), "%s", p.tail())
-		p.kill()
+		p.Kill()
 	}
 	p := run(t, s.dir, config)
 	wait()

@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // account of a broker with passwords.
@@ -78,7 +80,7 @@ func TestWrongSetup(t *testing.T) {
 	c := openSecure(t)
 	for _, setup := range setups {
 		t.Run(setup.name, func(t *testing.T) {
-			s := newScenario(t, c, stream(seed(t), 300), 170)
+			s := newScenario(t, c, stream(life.Seed(t), 300), 170)
 			s.access = guest.field()
 			s.fill(t)
 			if setup.spoil != nil {
@@ -110,13 +112,13 @@ func TestWrongSetup(t *testing.T) {
 		})
 	}
 	t.Run("wrong password", func(t *testing.T) {
-		s := newScenario(t, c, stream(seed(t), 300), 170)
+		s := newScenario(t, c, stream(life.Seed(t), 300), 170)
 		s.access = login{guest.user, "wrong-word"}.field()
 		s.fill(t)
 		p := s.run(t)
 		line := p.says("sasl", guest.user)
 		t.Log(line)
-		require.NotContains(t, p.log.String(), "wrong-word", "a password in the log")
+		require.NotContains(t, p.Log.String(), "wrong-word", "a password in the log")
 		require.True(t, p.running())
 		require.Contains(t, []int{-1, 0, 1}, p.term(), "%s", p.tail())
 		s.access = admin.field()

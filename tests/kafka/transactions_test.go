@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // Orders that are written in transactions, of which some are aborted: those are not
@@ -13,7 +15,7 @@ import (
 // kill either.
 func TestTransactions(t *testing.T) {
 	t.Parallel()
-	s := newScenario(t, open(t), stream(seed(t), 1500), 170)
+	s := newScenario(t, open(t), stream(life.Seed(t), 1500), 170)
 	s.input = ", instance_id: a, transaction_isolation_level: read_committed, auto_replay_nacks: false"
 	writer, err := kgo.NewClient(append(slices.Clone(s.options), kgo.TransactionalID(name(t, "writer")), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	require.NoError(t, err)
@@ -35,7 +37,7 @@ func TestTransactions(t *testing.T) {
 		write(kgo.TryCommit, batch)
 		if i%40 == 39 {
 			s.grow(t, p, 10)
-			p.kill()
+			p.Kill()
 			p = s.run(t)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/connect-windowed/connect-windowed/tests/kafka/broker"
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // shop is what customers did: messages by their topic, and what the table must say.
@@ -87,7 +87,7 @@ func TestKafkaToPostgres(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, made.Err)
 	}
-	rnd := rand.New(rand.NewPCG(seed(t), 0))
+	rnd := rand.New(rand.NewPCG(life.Seed(t), 0))
 	s := trade(rnd, 3000)
 	send := func(records []*kgo.Record) {
 		require.NoError(t, client.ProduceSync(t.Context(), records...).FirstErr())
@@ -113,10 +113,10 @@ func TestKafkaToPostgres(t *testing.T) {
 	read := func() []string { return joined(t, to.read) }
 	deadline := time.Now().Add(4 * time.Minute)
 	for len(read()) < len(s.rows) {
-		require.True(t, time.Now().Before(deadline), "%d of %d rows\n%s", len(read()), len(s.rows), p.text())
+		require.True(t, time.Now().Before(deadline), "%d of %d rows\n%s", len(read()), len(s.rows), p.Log.String())
 		select {
-		case <-p.done:
-			require.Fail(t, "the process ended", p.text())
+		case <-p.Exited:
+			require.Fail(t, "the process ended", p.Log.String())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -156,6 +156,6 @@ func joined(t testing.TB, read *sql.DB) (lines []string) {
 // term asks the process to stop.
 func (p *process) term(t testing.TB) {
 	t.Helper()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	p.Terminate()
 	p.ended(t)
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // newServer is a server of the test's own.
@@ -35,7 +37,7 @@ func TestKilledAtRandom(t *testing.T) {
 // ends with the answer.
 func TestServerCrashes(t *testing.T) {
 	server, s := newServer(t)
-	base := seed(t)
+	base := life.Seed(t)
 	for _, mode := range modes {
 		rnd := rand.New(rand.NewPCG(base, 0))
 		stream := events(rnd, mode.rows)
@@ -48,7 +50,7 @@ func TestServerCrashes(t *testing.T) {
 		crashes := 1
 		for running := true; running; {
 			select {
-			case <-p.done:
+			case <-p.Exited:
 				running = false
 			case <-time.After(time.Duration(50+rnd.IntN(500)) * time.Millisecond):
 				if crashes++; crashes > 12 {

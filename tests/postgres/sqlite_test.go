@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // SQLite needs no server: the same streams and kills.
@@ -29,7 +31,7 @@ func TestRefusedRowsAreTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	defer read.Close()
 	s := &sink{driver: "sqlite", dsn: "file:" + path, read: read, time: "TEXT"}
-	stream := events(rand.New(rand.NewPCG(seed(t), 0)), 2000)
+	stream := events(rand.New(rand.NewPCG(life.Seed(t), 0)), 2000)
 	var others []event
 	for _, e := range stream {
 		if e.k != "k3" {
@@ -45,8 +47,8 @@ func TestRefusedRowsAreTriedAgain(t *testing.T) {
 		p := j.start(t)
 		want := sorted(mode.answer(others))
 		require.Eventually(t, func() bool { return slices.Equal(want, s.content(t, j.table)) }, time.Minute, 20*time.Millisecond,
-			"%s: the others\n%s", mode.name, p.text())
-		require.Contains(t, p.text(), "not this one")
+			"%s: the others\n%s", mode.name, p.Log.String())
+		require.Contains(t, p.Log.String(), "not this one")
 		_, err = read.Exec("DROP TRIGGER refuse")
 		require.NoError(t, err)
 		p.ended(t)

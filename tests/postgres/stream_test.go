@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/life"
 )
 
 // event is a message of a stream: key k has value v at ts (ms).
@@ -205,40 +207,21 @@ func (j *job) start(t testing.TB) *process {
 }
 
 // process is a life of the binary.
-type process struct {
-	cmd  *exec.Cmd
-	log  *os.File
-	done chan struct{}
-}
+type process struct{ *life.Process }
 
 func (e *example) start(t testing.TB) *process {
 	t.Helper()
-	config := filepath.Join(e.dir, "config.yaml")
-	require.NoError(t, os.WriteFile(config, []byte(e.config), 0o600))
-	log, err := os.CreateTemp(e.dir, "*.log")
-	require.NoError(t, err)
-	p := &process{exec.Command(binary, "run", config), log, make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = log, log, append(os.Environ(), e.env...)
-	require.NoError(t, p.cmd.Start())
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.done)
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.done
-		_ = log.Close()
-	})
-	return p
+	cmd := exec.Command(binary, "run", life.Config(t, e.dir, e.config))
+	cmd.Env = append(os.Environ(), e.env...)
+	return &process{life.Start(t, cmd)}
 }
 
 // kill kills the process after a time, unless it has ended by then.
 func (p *process) kill(after time.Duration) {
 	select {
 	case <-time.After(after):
-		_ = p.cmd.Process.Kill()
-		<-p.done
-	case <-p.done:
+		p.Kill()
+	case <-p.Exited:
 	}
 }
 
@@ -246,44 +229,23 @@ func (p *process) kill(after time.Duration) {
 func (p *process) killed(t testing.TB, after time.Duration) bool {
 	t.Helper()
 	p.kill(after)
-	if p.cmd.ProcessState.ExitCode() == -1 {
+	if p.Cmd.ProcessState.ExitCode() == -1 {
 		return true
 	}
 	p.succeeded(t)
 	return false
 }
 
-func (p *process) text() string {
-	text, _ := os.ReadFile(p.log.Name())
-	return string(text)
-}
-
 // ended waits for the end by itself.
 func (p *process) ended(t testing.TB) {
 	t.Helper()
-	select {
-	case <-p.done:
-		p.succeeded(t)
-	case <-time.After(2 * time.Minute):
-		require.Fail(t, "the process does not end", p.text())
-	}
+	p.Wait(t, 2*time.Minute)
+	p.succeeded(t)
 }
 
 func (p *process) succeeded(t testing.TB) {
 	t.Helper()
-	require.Zero(t, p.cmd.ProcessState.ExitCode(), "exit status\n%s", p.text())
-}
-
-// seed gives the seed of a test, printed, or SEED.
-func seed(t testing.TB) uint64 {
-	n := rand.Uint64N(1 << 40)
-	if text := os.Getenv("SEED"); text != "" {
-		var err error
-		n, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("SEED=%d", n)
-	return n
+	require.Zero(t, p.Cmd.ProcessState.ExitCode(), "exit status\n%s", p.Log.String())
 }
 
 // modes are the pipelines that end with the same answer.
@@ -302,9 +264,10 @@ var modes = []struct {
 // other time just after something was written, until each was killed as often as
 // wanted and ended by itself.
 func killedAtRandom(t *testing.T, s *sink, kills, parallel int) {
-	base := seed(t)
+	base := life.Seed(t)
 	for _, mode := range modes {
 		killed, halfway := 0, 0
+		starting := 120 * time.Millisecond // about what a life takes to begin to write
 		for round := uint64(0); killed < kills; round++ {
 			rnd := rand.New(rand.NewPCG(base, round))
 			stream := events(rnd, 4000)
@@ -318,9 +281,10 @@ func killedAtRandom(t *testing.T, s *sink, kills, parallel int) {
 					s.moves(t, p, j.table)
 					after /= 10
 				} else {
-					after += 120 * time.Millisecond
+					after += starting
 				}
 				if !p.killed(t, after) {
+					starting = starting * 3 / 4 // a faster machine than that
 					break
 				}
 				if content := s.content(t, j.table); len(content) > 0 && !slices.Equal(content, want) {
@@ -347,7 +311,7 @@ func (s *sink) moves(t testing.TB, p *process, table string) {
 	}
 	for before := state(); state() == before; {
 		select {
-		case <-p.done:
+		case <-p.Exited:
 			return
 		case <-time.After(time.Millisecond):
 		}
