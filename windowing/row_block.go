@@ -60,7 +60,7 @@ func (w *Window) apply(b *rowBlock) {
 	for j := range w.config.Aggregates {
 		for i := range placed {
 			p := &placed[i]
-			b.accs[i] = p.slice.accumulators[int(p.number)*p.slice.width+j]
+			b.accs[i] = p.slice.columns[j].At(p.number)
 		}
 		for i := range placed {
 			if in, ok := w.args.input(j, placed[i].row); ok {

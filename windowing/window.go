@@ -89,12 +89,13 @@ type Window struct {
 	blocks    blockTable
 	closing   closing
 	cursor    cursor
-	progress  bool  // reached, emitted or the cursor changed since the last Save
-	weight    int   // of the record of a group, in bytes
-	failure   error // of the step: state could not be read back
-	group     []agg.Accumulator
-	waiting   rowBlock // of Process
-	drawn     []drawn  // of results
+	progress  bool              // reached, emitted or the cursor changed since the last Save
+	weight    int               // of the record of a group, in bytes
+	failure   error             // of the step: state could not be read back
+	group     []agg.Accumulator // memory for those of one group
+	merged    *timeSlice        // memory for one group of several slices
+	waiting   rowBlock          // of Process
+	drawn     []drawn           // of results
 	key       []byte
 	payload   []byte
 	record    []byte
@@ -117,7 +118,8 @@ func NewWindow(cfg WindowConfig) *Window {
 	}
 	return &Window{
 		config: cfg, args: NewArgLayout(cfg.Aggregates), identity: NewIdentity(cfg.Name),
-		state: newSliceTable(len(cfg.Aggregates), cfg.Revises()), revisions: newRevisionTable(), filling: newFilling(cfg.FillFor),
+		state: newSliceTable(cfg.Aggregates, cfg.Revises()), revisions: newRevisionTable(), filling: newFilling(cfg.FillFor),
+		merged:  newTimeSlice(Span{}, cfg.Aggregates),
 		reached: watermark.Unset, emitted: endedBy(watermark.Unset),
 	}
 }
@@ -185,9 +187,9 @@ func (w *Window) slice(t watermark.Time, gone Span) *timeSlice {
 // add applies a row that is not late.
 func (w *Window) add(s *timeSlice, row *Row) {
 	number := w.place(s, row, hashKey(row.Key))
-	for i, acc := range s.of(number) {
+	for i, c := range s.columns {
 		if in, ok := w.args.input(i, row); ok {
-			acc.Add(in)
+			c.At(number).Add(in)
 		}
 	}
 }
@@ -203,13 +205,6 @@ func (w *Window) place(s *timeSlice, row *Row, hash uint32) (number uint32) {
 		w.state.freshen(s, number, added)
 	}
 	return number
-}
-
-// fill puts empty accumulators in.
-func (w *Window) fill(accumulators []agg.Accumulator) {
-	for i, a := range w.config.Aggregates {
-		accumulators[i] = a.Call.Function.New(a.Call)
-	}
 }
 
 // Definition is what makes the stored state meaningful.

@@ -65,7 +65,7 @@ const (
 )
 
 func (w *Window) sliceBytes(s *timeSlice) int64 {
-	each := int64(groupBytes + accumulatorBytes*s.width + 2*w.weight)
+	each := int64(groupBytes + accumulatorBytes*len(s.columns) + 2*w.weight)
 	return int64(s.groups.count())*each + int64(len(s.groups.keys))
 }
 
@@ -74,13 +74,13 @@ func (w *Window) sliceBytes(s *timeSlice) int64 {
 func (w *Window) leave(s *timeSlice) (freed int64) {
 	freed = w.sliceBytes(s)
 	whole := *s
-	s.groups, s.accumulators, s.dirty, s.changed = keyTable{}, nil, nil, nil
+	s.groups, s.columns, s.dirty, s.changed = keyTable{}, newColumns(w.config.Aggregates), nil, nil
 	left := 0
 	for n := range uint32(whole.groups.count()) {
 		key := whole.groups.key(n)
 		if whole.dirty[n] {
 			number, _ := s.place(key)
-			copy(s.of(number), whole.of(n))
+			s.set(number, w.of(&whole, n))
 			s.dirty = append(s.dirty, true)
 			s.changed = append(s.changed, number)
 			continue
@@ -99,23 +99,22 @@ func (w *Window) leave(s *timeSlice) (freed int64) {
 	return freed - w.sliceBytes(s)
 }
 
-// bring puts the accumulators of a group that is new in memory in: empty ones where
-// it is not away. What cannot be read is kept in w.failure: the step breaks.
+// bring puts the accumulators of a group that is new in memory in where it is away.
+// What cannot be read is kept in w.failure: the step breaks.
 func (w *Window) bring(s *timeSlice, number uint32) {
-	to, key := s.of(number), s.groups.key(number)
-	if s.away.count > 0 && s.away.filter.has(hashOfKey(key)) {
-		found, err := w.fetch(s, key)
-		if err != nil && w.failure == nil {
-			w.failure = err
-		}
-		if found != nil {
-			copy(to, found)
-			s.away.count--
-			w.state.away--
-			return
-		}
+	key := s.groups.key(number)
+	if s.away.count == 0 || !s.away.filter.has(hashOfKey(key)) {
+		return
 	}
-	w.fill(to)
+	found, err := w.fetch(s, key)
+	if err != nil && w.failure == nil {
+		w.failure = err
+	}
+	if found != nil {
+		s.set(number, found)
+		s.away.count--
+		w.state.away--
+	}
 }
 
 // fetch reads a group back, nil where it is not there.

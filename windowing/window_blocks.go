@@ -70,7 +70,7 @@ func (b *blockTable) start(s *timeSlice, window Span) (from watermark.Time, insi
 func (w *Window) block(from watermark.Time, parts []*timeSlice) *timeSlice {
 	table := w.blocks.tables[from]
 	if table == nil {
-		table = &timeSlice{width: w.state.width}
+		table = newTimeSlice(Span{}, w.config.Aggregates)
 		w.mergeTables(table, parts)
 		w.blocks.tables[from] = table
 	}

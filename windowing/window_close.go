@@ -140,7 +140,7 @@ func (w *Window) emit(window Span, limit int, out *Output) int {
 	w.results(window, OnTime, r, n, out, func(i int) source {
 		number := groups[i].number
 		key := table.groups.key(number)
-		return source{key: key, accumulators: table.of(number), entry: w.entry(r, key), filled: w.config.Fill != NoFill && int(number) >= c.rows}
+		return source{key: key, accumulators: w.of(table, number), entry: w.entry(r, key), filled: w.config.Fill != NoFill && int(number) >= c.rows}
 	})
 	if c.last {
 		for _, g := range groups {
@@ -206,7 +206,7 @@ func (w *Window) merge(parts []*timeSlice) *timeSlice {
 func (w *Window) empty() *timeSlice {
 	c := &w.closing
 	if c.merged == nil {
-		c.merged = &timeSlice{width: w.state.width}
+		c.merged = newTimeSlice(Span{}, w.config.Aggregates)
 	}
 	c.merged.clear()
 	return c.merged
@@ -216,18 +216,9 @@ func (w *Window) empty() *timeSlice {
 func (w *Window) mergeTables(to *timeSlice, parts []*timeSlice) {
 	for _, s := range parts {
 		for n := range uint32(s.groups.count()) {
-			number, added := to.place(s.groups.key(n))
-			if added {
-				w.fill(to.of(number))
-			}
-			mergeInto(to.of(number), s.of(n))
+			number, _ := to.place(s.groups.key(n))
+			to.merge(number, s, n)
 		}
-	}
-}
-
-func mergeInto(to, from []agg.Accumulator) {
-	for i, acc := range to {
-		acc.Merge(from[i])
 	}
 }
 

@@ -57,9 +57,7 @@ func (w *Window) fillGroups(window Span, table *timeSlice) {
 			f.changed[group] = true
 			continue
 		}
-		if number, added := table.place([]byte(group)); added {
-			w.fill(table.of(number))
-		}
+		table.place([]byte(group))
 	}
 }
 

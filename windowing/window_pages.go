@@ -71,10 +71,6 @@ func (w *Window) page(limit int) error {
 	for len(c.order) < limit && len(c.pages.streams) > 0 {
 		key := c.pages.streams[0].key()
 		number, _ := c.table.place(key)
-		to := c.table.of(number)
-		if !c.pages.single {
-			w.fill(to)
-		}
 		c.order = append(c.order, ranked{number: number})
 		key = c.table.groups.key(number)
 		for len(c.pages.streams) > 0 && bytes.Equal(c.pages.streams[0].key(), key) {
@@ -84,9 +80,9 @@ func (w *Window) page(limit int) error {
 				return err
 			}
 			if c.pages.single {
-				copy(to, found)
+				c.table.set(number, found)
 			} else {
-				mergeInto(to, found)
+				c.table.mergeIn(number, found)
 			}
 			if err := w.advance(c.pages, g); err != nil {
 				return err
@@ -135,7 +131,7 @@ func (w *Window) give(g *groupStream) ([]agg.Accumulator, error) {
 	key := g.key()
 	var found []agg.Accumulator
 	if len(g.order) > 0 && bytes.Equal(g.slice.groups.key(g.order[0].number), key) {
-		found = g.slice.of(g.order[0].number)
+		found = w.of(g.slice, g.order[0].number)
 		g.order = g.order[1:]
 	}
 	if len(g.disk) == 0 || !bytes.Equal(g.disk[0].key, key) {

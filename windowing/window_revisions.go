@@ -208,28 +208,34 @@ func (w *Window) timing(in Instant, window Span) Timing {
 // groupOf gives the accumulators of one group over the slices of a window, good
 // until the next call.
 func (w *Window) groupOf(parts []*timeSlice, key []byte) []agg.Accumulator {
-	var only []agg.Accumulator
-	merged := false
+	var found *timeSlice
+	var at uint32
 	for _, s := range parts {
 		number, ok := s.groups.find(key)
 		switch {
 		case !ok:
-		case only == nil:
-			only = s.of(number)
+		case found == nil:
+			found, at = s, number
 		default:
-			if !merged {
-				w.group = slices.Grow(w.group[:0], len(only))[:len(only)]
-				w.fill(w.group)
-				mergeInto(w.group, only)
-				merged = true
+			if found != w.merged {
+				w.merged.clear()
+				w.merged.place(key)
+				w.merged.merge(0, found, at)
+				found, at = w.merged, 0
 			}
-			mergeInto(w.group, s.of(number))
+			found.merge(at, s, number)
 		}
 	}
-	if merged {
-		return w.group
+	if found == nil {
+		return nil
 	}
-	return only
+	return w.of(found, at)
+}
+
+// of gives the accumulators of a group, good until the next call.
+func (w *Window) of(s *timeSlice, number uint32) []agg.Accumulator {
+	w.group = s.of(number, w.group[:0])
+	return w.group
 }
 
 // within gives the slices of a window.

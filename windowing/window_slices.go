@@ -10,15 +10,26 @@ import (
 
 // timeSlice holds the groups of one stretch of event time.
 type timeSlice struct {
-	span         Span
-	groups       keyTable
-	width        int // accumulators of a group
-	accumulators []agg.Accumulator
-	dirty        []bool   // by group: it changed since the last Save
-	changed      []uint32 // the dirty groups, and some that were handed out since
-	saved        bool     // some group of it may be in the store
-	away         awayGroups
-	fresh        fresh
+	span    Span
+	groups  keyTable
+	columns []agg.Column // one for each aggregate
+	dirty   []bool       // by group: it changed since the last Save
+	changed []uint32     // the dirty groups, and some that were handed out since
+	saved   bool         // some group of it may be in the store
+	away    awayGroups
+	fresh   fresh
+}
+
+func newTimeSlice(span Span, aggregates []Aggregate) *timeSlice {
+	return &timeSlice{span: span, columns: newColumns(aggregates)}
+}
+
+func newColumns(aggregates []Aggregate) []agg.Column {
+	columns := make([]agg.Column, len(aggregates))
+	for i, a := range aggregates {
+		columns[i] = a.Call.Function.NewColumn(a.Call)
+	}
+	return columns
 }
 
 // fresh is what the rows of one Process changed in a slice, for modes that revise.
@@ -29,14 +40,36 @@ type fresh struct {
 	seen   []bool   // by group: it is among them
 }
 
-// of gives the accumulators of a group.
-func (s *timeSlice) of(number uint32) []agg.Accumulator {
-	from := int(number) * s.width
-	return s.accumulators[from : from+s.width : from+s.width]
+// of appends the accumulators of a group. They are good until the next place.
+func (s *timeSlice) of(number uint32, dst []agg.Accumulator) []agg.Accumulator {
+	for _, c := range s.columns {
+		dst = append(dst, c.At(number))
+	}
+	return dst
 }
 
-// place gives the number of a group. A new one has room for its accumulators,
-// which the caller fills in.
+// set puts accumulators in the place of those of a group.
+func (s *timeSlice) set(number uint32, accumulators []agg.Accumulator) {
+	for i, c := range s.columns {
+		c.Set(number, accumulators[i])
+	}
+}
+
+// merge adds what a group of another slice has seen to one of this slice.
+func (s *timeSlice) merge(number uint32, other *timeSlice, of uint32) {
+	for i, c := range s.columns {
+		c.At(number).Merge(other.columns[i].At(of))
+	}
+}
+
+// mergeIn adds what accumulators have seen to a group.
+func (s *timeSlice) mergeIn(number uint32, accumulators []agg.Accumulator) {
+	for i, c := range s.columns {
+		c.At(number).Merge(accumulators[i])
+	}
+}
+
+// place gives the number of a group. A new one has empty accumulators.
 func (s *timeSlice) place(key []byte) (number uint32, added bool) {
 	return s.placeHashed(key, hashKey(key))
 }
@@ -45,8 +78,8 @@ func (s *timeSlice) place(key []byte) (number uint32, added bool) {
 func (s *timeSlice) placeHashed(key []byte, hash uint32) (number uint32, added bool) {
 	number, added = s.groups.placeHashed(key, hash)
 	if added {
-		for range s.width {
-			s.accumulators = append(s.accumulators, nil)
+		for _, c := range s.columns {
+			c.Extend()
 		}
 	}
 	return number, added
@@ -55,8 +88,9 @@ func (s *timeSlice) placeHashed(key []byte, hash uint32) (number uint32, added b
 // clear empties a slice that is in no table. Its memory is used again.
 func (s *timeSlice) clear() {
 	s.groups.clear()
-	clear(s.accumulators)
-	s.accumulators = s.accumulators[:0]
+	for _, c := range s.columns {
+		c.Clear()
+	}
 }
 
 // unsaved gives the dirty groups. Where they are many it goes through all groups
@@ -82,19 +116,19 @@ func (s *timeSlice) unsaved() iter.Seq[uint32] {
 // sliceTable holds the slices that have rows. They do not overlap, so that the
 // start names a slice and the order of starts is that of ends.
 type sliceTable struct {
-	width   int // accumulators of a group
-	byStart map[watermark.Time]*timeSlice
-	ordered []*timeSlice // all of them, oldest first
-	dirty   []*timeSlice // those with dirty groups, and some that were dropped since
-	dropped []Span       // those whose records are to be deleted
-	groups  int          // in memory, over all slices
-	away    int          // on disk only, over all slices
-	revises bool         // active is wanted
-	active  []*timeSlice // those that the rows of one Process changed
+	aggregates []Aggregate
+	byStart    map[watermark.Time]*timeSlice
+	ordered    []*timeSlice // all of them, oldest first
+	dirty      []*timeSlice // those with dirty groups, and some that were dropped since
+	dropped    []Span       // those whose records are to be deleted
+	groups     int          // in memory, over all slices
+	away       int          // on disk only, over all slices
+	revises    bool         // active is wanted
+	active     []*timeSlice // those that the rows of one Process changed
 }
 
-func newSliceTable(width int, revises bool) sliceTable {
-	return sliceTable{width: width, byStart: map[watermark.Time]*timeSlice{}, revises: revises}
+func newSliceTable(aggregates []Aggregate, revises bool) sliceTable {
+	return sliceTable{aggregates: aggregates, byStart: map[watermark.Time]*timeSlice{}, revises: revises}
 }
 
 // open gives the slice of a span, a new one where there is none. The caller puts
@@ -102,7 +136,7 @@ func newSliceTable(width int, revises bool) sliceTable {
 func (t *sliceTable) open(span Span) *timeSlice {
 	s := t.byStart[span.Start]
 	if s == nil {
-		s = &timeSlice{span: span, width: t.width}
+		s = newTimeSlice(span, t.aggregates)
 		t.byStart[span.Start] = s
 		at, _ := slices.BinarySearchFunc(t.ordered, span, func(s *timeSlice, span Span) int { return s.span.Compare(span) })
 		t.ordered = slices.Insert(t.ordered, at, s)
@@ -110,8 +144,7 @@ func (t *sliceTable) open(span Span) *timeSlice {
 	return s
 }
 
-// place gives the number of a group. A new one has room for its accumulators,
-// which the caller fills in.
+// place gives the number of a group. A new one has empty accumulators.
 func (t *sliceTable) place(s *timeSlice, key []byte, hash uint32) (number uint32, added bool) {
 	number, added = s.placeHashed(key, hash)
 	if added {

@@ -64,7 +64,7 @@ func (w *Window) saveSlice(out kv.Writer, s *timeSlice) {
 	prefix := len(w.key)
 	for number := range s.unsaved() {
 		payload := w.payload[:0]
-		for _, acc := range s.of(number) {
+		for _, acc := range w.of(s, number) {
 			payload = acc.Append(payload)
 		}
 		w.key = append(w.key[:prefix], s.groups.key(number)...)
@@ -176,7 +176,7 @@ func (w *Window) loadGroup(key, value []byte) error {
 		return err
 	}
 	number, _ := w.state.place(s, name, hashKey(name))
-	copy(s.of(number), accumulators)
+	s.set(number, accumulators)
 	return nil
 }
 

@@ -12,7 +12,7 @@ var anyFunction = define(Function{
 		{Call: "any(this.v > 1)", Values: `[false, null]`, Result: `false`},
 		{Call: "any(this.v > 1)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *anyTrue { return &anyTrue{} })
+}, func(*Call) anyTrue { return anyTrue{} })
 
 // anyTrue looks for true.
 type anyTrue struct{ seen }

@@ -16,7 +16,7 @@ var approxCountDistinctFunction = define(Function{
 		{Call: "approx_count_distinct(this.v)", Values: `[1, 1.0, "1", null, "b"]`, Result: `3`},
 		{Call: "approx_count_distinct(this.v)", Values: `[null]`, Result: `0`},
 	},
-}, func(*Call) *approxCountDistinct { return &approxCountDistinct{} })
+}, func(*Call) approxCountDistinct { return approxCountDistinct{} })
 
 // approxCountDistinct keeps a sketch of the keys once there is a value.
 type approxCountDistinct struct{ sketch *hyperloglog.Sketch }

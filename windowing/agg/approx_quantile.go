@@ -27,7 +27,7 @@ var approxQuantileFunction = define(Function{
 		{Call: "approx_quantile(this.v, 0.99)", Values: `[null]`, Result: `null`},
 	},
 	prepare: prepareSketch,
-}, func(c *Call) *approxQuantile { return &approxQuantile{call: c} })
+}, func(c *Call) approxQuantile { return approxQuantile{call: c} })
 
 // sketchShape is what all sketches of one call share.
 type sketchShape struct {

@@ -13,7 +13,7 @@ var avgFunction = define(Function{
 		{Call: "avg(this.v)", Values: `[1e308, 1e308, 1e308]`, Result: `1e+308`},
 		{Call: "avg(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *avg { return &avg{} })
+}, func(*Call) avg { return avg{} })
 
 // avg keeps the exact total, which counts its numbers.
 type avg struct{ total }

@@ -18,7 +18,7 @@ var collectFunction = define(Function{
 		{Call: "collect(this.v)", Values: `["b", 1.0, null, "b", {"z": 1, "a": 2}]`, Result: `["b",1,"b",{"a":2,"z":1}]`},
 		{Call: "collect(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(c *Call) *collect { return &collect{call: c} })
+}, func(c *Call) collect { return collect{call: c} })
 
 // collect keeps all values in the order of Add, so that what is new stands at
 // the end. Past a limit it keeps nothing but the fact.

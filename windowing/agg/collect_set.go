@@ -12,7 +12,7 @@ var collectSetFunction = define(Function{
 		{Call: "collect_set(this.v)", Values: `["b", 2, 10, "a", 2.0, null, true, [1]]`, Result: `[true,2,10,"a","b",[1]]`},
 		{Call: "collect_set(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(c *Call) *collectSet { return &collectSet{set{call: c}} })
+}, func(c *Call) collectSet { return collectSet{set{call: c}} })
 
 // collectSet keeps the values.
 type collectSet struct{ set }

@@ -13,33 +13,29 @@ var countFunction = define(Function{
 		{Call: "count(this.v)", Values: `[null]`, Result: `0`},
 		{Call: "count()", Values: `[]`, Result: `0`},
 	},
-}, func(c *Call) state {
-	if len(c.Exprs) == 0 {
-		return new(rowCount)
-	}
-	return &valueCount{}
-})
+}, func(c *Call) count { return count{all: len(c.Exprs) == 0} })
 
-// rowCount counts rows.
+// count counts the rows whose argument is not null, all where there is none.
+type count struct {
+	rowCount
+	all bool
+}
+
+func (a *count) Add(in Input) {
+	if a.all || !in.Value.IsNull() {
+		a.rowCount++
+	}
+}
+func (a *count) Merge(other Accumulator) { a.rowCount += other.(*count).rowCount }
+
+// rowCount is a number of rows.
 type rowCount int64
 
-func (a *rowCount) Add(Input)               { *a++ }
-func (a *rowCount) Merge(other Accumulator) { *a += *other.(*rowCount) }
-func (a *rowCount) Result() (Value, error)  { return Int(int64(*a)), nil }
-func (a *rowCount) Append(b []byte) []byte  { return binary.AppendUvarint(b, uint64(*a)) }
+func (a *rowCount) Result() (Value, error) { return Int(int64(*a)), nil }
+func (a *rowCount) Append(b []byte) []byte { return binary.AppendUvarint(b, uint64(*a)) }
 
 func (a *rowCount) decode(d *reader) {
 	if *a = rowCount(d.uvarint()); *a < 0 {
 		d.fail("count out of range")
 	}
 }
-
-// valueCount counts the rows whose argument is not null.
-type valueCount struct{ rowCount }
-
-func (a *valueCount) Add(in Input) {
-	if !in.Value.IsNull() {
-		a.rowCount++
-	}
-}
-func (a *valueCount) Merge(other Accumulator) { a.rowCount += other.(*valueCount).rowCount }

@@ -12,7 +12,7 @@ var countDistinctFunction = define(Function{
 		{Call: "count_distinct(this.v)", Values: `[1, 1.0, "1", null, {"a": 1, "b": 2}, {"b": 2, "a": 1.0}]`, Result: `3`},
 		{Call: "count_distinct(this.v)", Values: `[null]`, Result: `0`},
 	},
-}, func(c *Call) *countDistinct { return &countDistinct{set{call: c}} })
+}, func(c *Call) countDistinct { return countDistinct{set{call: c}} })
 
 // countDistinct keeps the values.
 type countDistinct struct{ set }

@@ -10,7 +10,7 @@ var countIfFunction = define(Function{
 		{Call: "count_if(this.v > 1)", Values: `[true, false, null, true]`, Result: `2`},
 		{Call: "count_if(this.v > 1)", Values: `[]`, Result: `0`},
 	},
-}, func(*Call) *trueCount { return &trueCount{} })
+}, func(*Call) trueCount { return trueCount{} })
 
 // trueCount counts the rows whose argument is true.
 type trueCount struct{ rowCount }

@@ -12,7 +12,7 @@ var everyFunction = define(Function{
 		{Call: "every(this.v > 1)", Values: `[true, false]`, Result: `false`},
 		{Call: "every(this.v > 1)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *everyTrue { return &everyTrue{} })
+}, func(*Call) everyTrue { return everyTrue{} })
 
 // everyTrue looks for false.
 type everyTrue struct{ seen }

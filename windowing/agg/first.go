@@ -18,7 +18,7 @@ var firstFunction = define(Function{
 		{Call: "first(this.v)", Values: `[{"b": 1.0, "a": []}, 2]`, Result: `{"a":[],"b":1}`},
 		{Call: "first(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *first { return &first{} })
+}, func(*Call) first { return first{} })
 
 // first keeps the earliest value.
 type first struct{ placed }

@@ -2,7 +2,6 @@ package agg
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/connect-windowed/connect-windowed/watermark"
 )
@@ -67,6 +66,8 @@ type Function struct {
 	Check func(c *Call, in Input) error
 	// New is an empty accumulator.
 	New func(c *Call) Accumulator
+	// NewColumn is an empty column.
+	NewColumn func(c *Call) Column
 	// Decode reads a state and returns the bytes behind it, or ErrState. It
 	// keeps no reference to b.
 	Decode   func(c *Call, b []byte) (acc Accumulator, rest []byte, err error)
@@ -108,21 +109,6 @@ func (f *Function) Usage() string {
 type state interface {
 	Accumulator
 	decode(d *reader)
-}
-
-// define completes a table entry: New and Decode follow from one constructor.
-func define[A state](f Function, empty func(c *Call) A) *Function {
-	f.New = func(c *Call) Accumulator { return empty(c) }
-	f.Decode = func(c *Call, b []byte) (Accumulator, []byte, error) {
-		acc := empty(c)
-		d := reader{b: b}
-		acc.decode(&d)
-		if d.err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", f.Name, d.err)
-		}
-		return acc, d.b, nil
-	}
-	return &f
 }
 
 // position orders rows: by event time, then arrival.

@@ -11,7 +11,7 @@ var lastFunction = define(Function{
 		{Call: "last(this.v)", Values: `["a", 2, null]`, Result: `2`},
 		{Call: "last(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *last { return &last{} })
+}, func(*Call) last { return last{} })
 
 // last keeps the latest value.
 type last struct{ placed }

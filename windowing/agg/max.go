@@ -11,7 +11,7 @@ var maxFunction = define(Function{
 		{Call: "max(this.v)", Values: `[9007199254740993, 9007199254740992.0]`, Result: `9007199254740993`},
 		{Call: "max(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *maximum { return &maximum{} })
+}, func(*Call) maximum { return maximum{} })
 
 // maximum keeps the largest number so far.
 type maximum struct{ numeric }

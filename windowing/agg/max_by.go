@@ -11,7 +11,7 @@ var maxByFunction = define(Function{
 		{Call: "max_by(this.name, this.v)", Values: `[["a", 1], ["b", 3], ["c", 3.0], [null, 4], ["d", null]]`, Result: `"b"`},
 		{Call: "max_by(this.name, this.v)", Values: `[]`, Result: `null`},
 	},
-}, func(*Call) *maxBy { return &maxBy{} })
+}, func(*Call) maxBy { return maxBy{} })
 
 // maxBy keeps the value with the largest order.
 type maxBy struct{ extreme }

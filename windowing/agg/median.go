@@ -17,4 +17,4 @@ var medianFunction = define(Function{
 		c.shared = fraction{above: 1, below: 2}
 		return nil
 	},
-}, func(c *Call) *quantile { return &quantile{call: c} })
+}, func(c *Call) quantile { return quantile{call: c} })

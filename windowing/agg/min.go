@@ -11,7 +11,7 @@ var minFunction = define(Function{
 		{Call: "min(this.v)", Values: `[9007199254740993, 9007199254740992.0]`, Result: `9007199254740992`},
 		{Call: "min(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *minimum { return &minimum{} })
+}, func(*Call) minimum { return minimum{} })
 
 // minimum keeps the smallest number so far.
 type minimum struct{ numeric }

@@ -11,7 +11,7 @@ var minByFunction = define(Function{
 		{Call: "min_by(this.name, this.v)", Values: `[["a", 3], ["b", 1.5], ["c", 1.5], [null, 0], ["d", null]]`, Result: `"b"`},
 		{Call: "min_by(this.name, this.v)", Values: `[]`, Result: `null`},
 	},
-}, func(*Call) *minBy { return &minBy{} })
+}, func(*Call) minBy { return minBy{} })
 
 // minBy keeps the value with the smallest order.
 type minBy struct{ extreme }

@@ -24,7 +24,7 @@ var quantileFunction = define(Function{
 		{Call: "quantile(this.v, 0.5)", Values: `[null]`, Result: `null`},
 	},
 	prepare: prepareQuantile,
-}, func(c *Call) *quantile { return &quantile{call: c} })
+}, func(c *Call) quantile { return quantile{call: c} })
 
 var quantileOption = Option{Name: "q", Kind: OptionNumber, Min: 0, Max: 1, Summary: "Which quantile, for example 0.99."}
 

@@ -35,7 +35,7 @@ var reduceFunction = define(Function{
 		{Call: "reduce(this.v, init: 0, add: this.acc + this.value, merge: this.left + this.right)", Values: `[1, null, 5]`, Result: `6`},
 		{Call: "reduce(this.v, init: 0, add: this.acc + this.value, merge: this.left + this.right)", Values: `[]`, Result: `null`},
 	},
-}, func(c *Call) *reduction { return &reduction{call: c} })
+}, func(c *Call) reduction { return reduction{call: c} })
 
 // reduction keeps what the user's expressions made of the values. The first
 // failure stays: the accumulator is of no use any more and is let go.

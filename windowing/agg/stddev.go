@@ -12,7 +12,7 @@ var stddevFunction = define(Function{
 		{Call: "stddev(this.v)", Values: `[1e200, 3e200]`, Result: `1.414213562373095e+200`},
 		{Call: "stddev(this.v)", Values: `[5]`, Result: `null`},
 	},
-}, func(*Call) *stddev { return &stddev{} })
+}, func(*Call) stddev { return stddev{} })
 
 // stddev keeps what variance keeps.
 type stddev struct{ moments }

@@ -16,7 +16,7 @@ var sumFunction = define(Function{
 		{Call: "sum(this.v)", Values: `[1e16, 1, -1e16]`, Result: `1`},
 		{Call: "sum(this.v)", Values: `[null]`, Result: `null`},
 	},
-}, func(*Call) *sum { return &sum{} })
+}, func(*Call) sum { return sum{} })
 
 // sum keeps the exact total.
 type sum struct{ total }

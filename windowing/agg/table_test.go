@@ -21,6 +21,7 @@ func TestTableIsCompleteAndSorted(t *testing.T) {
 		require.NotEmpty(t, f.Summary, f.Name)
 		require.NotNil(t, f.Check, f.Name)
 		require.NotNil(t, f.New, f.Name)
+		require.NotNil(t, f.NewColumn, f.Name)
 		require.NotNil(t, f.Decode, f.Name)
 		require.LessOrEqual(t, f.MinArgs, len(f.Args), f.Name)
 		for _, o := range f.Options {

@@ -20,7 +20,7 @@ var topKFunction = define(Function{
 		{Call: "top_k(this.v, k: 3)", Values: `[2, 1, 1.0, "1"]`, Result: `[{"count":2,"value":1},{"count":1,"value":2},{"count":1,"value":"1"}]`},
 		{Call: "top_k(this.v, 2)", Values: `[null]`, Result: `null`},
 	},
-}, func(c *Call) *topK { return &topK{call: c} })
+}, func(c *Call) topK { return topK{call: c} })
 
 // topK counts each value. Past a limit it keeps nothing but the fact.
 type topK struct {

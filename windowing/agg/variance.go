@@ -17,7 +17,7 @@ var varianceFunction = define(Function{
 		{Call: "variance(this.v)", Values: `[1000000000.1, 1000000000.1, null]`, Result: `0`},
 		{Call: "variance(this.v)", Values: `[5, null]`, Result: `null`},
 	},
-}, func(*Call) *variance { return &variance{} })
+}, func(*Call) variance { return variance{} })
 
 // variance keeps the exact sums of the numbers and of their squares.
 type variance struct{ moments }
