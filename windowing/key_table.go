@@ -119,6 +119,9 @@ func (t *keyTable) probe(key []byte, hash uint32) (number, at uint32, found bool
 	}
 }
 
+// roomy says that the keys take but a small part of the memory for them.
+func (t *keyTable) roomy() bool { return 16*t.count() < len(t.cells) }
+
 // clear takes all keys out. Memory is used again.
 func (t *keyTable) clear() {
 	clear(t.cells)

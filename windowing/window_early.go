@@ -36,9 +36,9 @@ func (a *alarm) due(wall watermark.Time, every time.Duration) bool {
 // change stir until the alarm rings.
 type early struct {
 	alarm
-	// marked are the groups whose windows stir already, by slice and group: a slice
-	// may be in many windows. No state, it saves work only.
-	marked map[*timeSlice][]bool
+	// marked are the groups whose windows stir already, by the start of their slice
+	// and their number: a slice may be in many windows. No state, it saves work only.
+	marked map[watermark.Time][]bool
 }
 
 // stir lets the groups that changed in a slice stir in its windows that are not
@@ -48,12 +48,12 @@ func (w *Window) stir(in Instant, s *timeSlice, after Span) {
 		after = endedBy(w.reached)
 	}
 	if w.early.marked == nil {
-		w.early.marked = map[*timeSlice][]bool{}
+		w.early.marked = map[watermark.Time][]bool{}
 	}
-	marked := w.early.marked[s]
+	marked := w.early.marked[s.span.Start]
 	if n := s.groups.count() - len(marked); n > 0 {
 		marked = append(marked, make([]bool, n)...)
-		w.early.marked[s] = marked
+		w.early.marked[s.span.Start] = marked
 	}
 	var fresh []uint32
 	for _, number := range s.fresh.groups {

@@ -91,6 +91,8 @@ func (s *timeSlice) clear() {
 	for _, c := range s.columns {
 		c.Clear()
 	}
+	s.dirty, s.changed, s.saved = s.dirty[:0], s.changed[:0], false
+	s.away, s.fresh = awayGroups{}, fresh{seen: s.fresh.seen[:0]}
 }
 
 // unsaved gives the dirty groups. Where they are many it goes through all groups
@@ -125,6 +127,7 @@ type sliceTable struct {
 	away       int          // on disk only, over all slices
 	revises    bool         // active is wanted
 	active     []*timeSlice // those that the rows of one Process changed
+	spare      *timeSlice   // empty, with the memory of one that was dropped; nil: none
 }
 
 func newSliceTable(aggregates []Aggregate, revises bool) sliceTable {
@@ -136,11 +139,22 @@ func newSliceTable(aggregates []Aggregate, revises bool) sliceTable {
 func (t *sliceTable) open(span Span) *timeSlice {
 	s := t.byStart[span.Start]
 	if s == nil {
-		s = newTimeSlice(span, t.aggregates)
+		s = t.take(span)
 		t.byStart[span.Start] = s
 		at, _ := slices.BinarySearchFunc(t.ordered, span, func(s *timeSlice, span Span) int { return s.span.Compare(span) })
 		t.ordered = slices.Insert(t.ordered, at, s)
 	}
+	return s
+}
+
+// take gives an empty slice. Slices are mostly of about one size: the memory of the
+// last one that was dropped neither grows again nor has to be collected.
+func (t *sliceTable) take(span Span) *timeSlice {
+	s := t.spare
+	if s == nil {
+		return newTimeSlice(span, t.aggregates)
+	}
+	t.spare, s.span = nil, span
 	return s
 }
 
@@ -203,10 +217,14 @@ func (t *sliceTable) drop(n int) {
 		delete(t.byStart, s.span.Start)
 		t.groups -= s.groups.count()
 		t.away -= s.away.count
-		s.changed = nil
 		if s.saved {
 			t.dropped = append(t.dropped, s.span)
 		}
+		t.spare = nil
+		if !s.groups.roomy() { // what one large window took is let go
+			t.spare = s
+		}
+		s.clear()
 	}
 	t.ordered = slices.Delete(t.ordered, 0, n)
 }
