@@ -1,8 +1,6 @@
 package windowing
 
 import (
-	"fmt"
-
 	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/windowing/agg"
 )
@@ -154,7 +152,7 @@ func (w *Window) loadSlice(key []byte) (s *timeSlice, group []byte, err error) {
 		return nil, nil, err
 	}
 	if !w.isSlice(span) {
-		return nil, nil, fmt.Errorf("%s to %s is not a slice of these windows: %w", span.Start, span.End, kv.ErrCorrupt)
+		return nil, nil, w.strangeSpan("a slice", span)
 	}
 	if err := w.checkGroup(group); err != nil {
 		return nil, nil, err

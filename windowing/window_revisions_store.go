@@ -39,7 +39,7 @@ func (w *Window) loadRevision(key, value []byte) error {
 		return err
 	}
 	if !w.isWindow(span) {
-		return fmt.Errorf("%s to %s is not one of these windows: %w", span.Start, span.End, kv.ErrCorrupt)
+		return w.strangeSpan("one", span)
 	}
 	if err := w.checkGroup(name); err != nil {
 		return err

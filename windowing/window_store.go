@@ -217,6 +217,18 @@ func (w *Window) isWindow(s Span) bool {
 	}
 }
 
+// strangeSpan says that a stored span is none of these windows. Where days begin is
+// also decided by rules that come from elsewhere.
+func (w *Window) strangeSpan(what string, s Span) error {
+	cause := ""
+	for _, setting := range w.config.Assigner.Settings() {
+		if setting.Field == "timezone" && setting.Value != "UTC" {
+			cause = fmt.Sprintf("; if the state was written under other rules of time zone %q, let it run with the time zone database of that time until these windows are through, or give the operator a new name", setting.Value)
+		}
+	}
+	return fmt.Errorf("%s to %s is not %s of these windows%s: %w", s.Start, s.End, what, cause, kv.ErrCorrupt)
+}
+
 // checkGroup says whether the key can be one of this operator.
 func (w *Window) checkGroup(name []byte) error {
 	values := 0

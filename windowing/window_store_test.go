@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,6 +94,26 @@ func requireDamaged(t testing.TB, err error) {
 	require.Error(t, err)
 	require.ErrorContains(t, err, "record ")
 	require.True(t, errors.Is(err, kv.ErrCorrupt) || errors.Is(err, agg.ErrState) || errors.Is(err, agg.ErrKey), err)
+}
+
+// Days that began by other rules are refused with the zone and what to do about it.
+func TestWindowLoadTellsOfTimeZoneRules(t *testing.T) {
+	window := func(zone *time.Location) *Window {
+		day, _, err := ParseCalendarSize("1d")
+		require.NoError(t, err)
+		calendar, err := NewCalendar(day, day, 0, zone)
+		require.NoError(t, err)
+		return NewWindow(WindowConfig{Name: "w", Assigner: calendar, GroupBy: []GroupField{{Name: "k", Expr: "this.k"}}, Aggregates: parseAggregates(t, "sum(this.v)")})
+	}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	then, store := window(time.FixedZone("Europe/Berlin", 2*60*60)), kv.NewMemory()
+	then.Process(Instant{Late: watermark.Unset, Close: watermark.Unset}, []Row{testRow(at(t, "2026-01-10T12:00:00Z"), "a", 1)}, &Output{})
+	saveTo(t, then, store)
+	err = window(berlin).Load(store)
+	require.ErrorIs(t, err, kv.ErrCorrupt)
+	require.ErrorContains(t, err, `2026-01-09T22:00:00Z to 2026-01-10T22:00:00Z is not a slice of these windows; if the state was written under other rules of time zone "Europe/Berlin"`)
+	require.NoError(t, window(time.FixedZone("Europe/Berlin", 2*60*60)).Load(store))
 }
 
 // FuzzWindowLoad: a group record with a valid checksum and any contents is read
