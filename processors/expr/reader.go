@@ -33,10 +33,15 @@ const maxDocument = 1<<31 - 1
 // reader reads the values of many paths in one pass over a document, and checks
 // all of it. It accepts a document only if encoding/json does, and reads what
 // encoding/json with UseNumber would; what it is not sure of it refuses.
+//
+// There are two ways. A document that has the shape of an earlier one is read by
+// that (see shape), any other by going down into it. They agree.
 type reader struct {
 	doc     []byte
-	spans   []span     // by leaf
-	shapes  [][]member // by node: the keys of the last object there
+	spans   []span // by leaf
+	shape   shape
+	waits   int        // documents that may still miss the shape
+	orders  [][]member // by node: the keys of the last object there
 	scratch []byte     // keys with escapes
 }
 
@@ -47,14 +52,15 @@ type member struct {
 	node *node  // nil: nobody asks for it
 }
 
-// longestShape bounds the keys of an object that are remembered, and their
+// longestOrder bounds the keys of an object that are remembered, and their
 // length.
-const longestShape = 64
+const longestOrder = 64
 
 // reset makes the reader ready for the documents of a tree.
 func (r *reader) reset(t *tree) {
 	r.doc, r.spans = nil, nil
-	r.shapes = zeroed(r.shapes, len(t.nodes))
+	r.orders = zeroed(r.orders, len(t.nodes))
+	r.shape, r.waits = shape{}, 0
 }
 
 // read fills spans (one for each leaf) and says whether the document was
@@ -64,51 +70,37 @@ func (r *reader) read(t *tree, doc []byte, spans []span) bool {
 		return false
 	}
 	clear(spans)
+	if r.shape.read(doc, spans) {
+		r.waits = patience
+		return true
+	}
+	clear(spans)
 	r.doc, r.spans = doc, spans
 	i := r.value(t.nodes[0], space(doc, 0), 0)
-	return i >= 0 && space(doc, i) == len(doc)
+	if i < 0 || space(doc, i) != len(doc) {
+		return false
+	}
+	if r.waits--; r.waits < 0 {
+		r.shape.learn(doc, spans)
+		r.waits = patience
+	}
+	return true
 }
 
 // value reads the value of a node; depth containers are open around it.
 func (r *reader) value(n *node, i, depth int) int {
-	b, start, got := r.doc, i, span{}
+	b, start := r.doc, i
 	if i >= len(b) {
 		return fail
 	}
-	switch b[i] {
-	case '"':
-		end, escaped := scanString(b, i+1)
-		if end < 0 {
-			return fail
-		}
-		got = span{token: str, escaped: escaped}
-		start, i = i+1, end+1
-		got.start, got.end = uint32(start), uint32(end)
-		if n.leaf >= 0 {
-			r.spans[n.leaf] = got
-		}
-		return i
-	case '{', '[':
-		got.token = container
+	var got span
+	if b[i] == '{' || b[i] == '[' {
 		i = r.container(n, i, depth)
-	case 'n':
-		got.token = null
-		i = scanWord(b, i, "null")
-	case 't':
-		got.token = boolTrue
-		i = scanWord(b, i, "true")
-	case 'f':
-		got.token = boolFalse
-		i = scanWord(b, i, "false")
-	default:
-		var whole bool
-		got.token = number
-		if i, whole = scanNumber(b, i); whole {
-			got.token = integer
-		}
+		got = span{start: uint32(start), end: uint32(i), token: container}
+	} else {
+		got, i = scanScalar(b, i)
 	}
-	if n.leaf >= 0 && i >= 0 {
-		got.start, got.end = uint32(start), uint32(i)
+	if n.leaf != noLeaf && i >= 0 {
 		r.spans[n.leaf] = got
 	}
 	return i
@@ -133,10 +125,10 @@ func (r *reader) object(n *node, i, depth int) int {
 	if i = space(b, i); i < len(b) && b[i] == '}' {
 		return i + 1
 	}
-	shape := &r.shapes[n.id]
+	order := &r.orders[n.id]
 	for at := 0; i < len(b); at++ {
 		var next *node
-		if at, next, i = r.key(n, shape, at, i); i < 0 {
+		if at, next, i = r.key(n, order, at, i); i < 0 {
 			return fail
 		}
 		if i < len(b) && b[i] <= ' ' {
@@ -169,11 +161,11 @@ func (r *reader) object(n *node, i, depth int) int {
 // key reads a key and its colon and finds the child it leads to. It looks first
 // whether the key is the one expected at this place, or the one after it: some
 // keys are not in every object.
-func (r *reader) key(n *node, shape *[]member, at, i int) (int, *node, int) {
+func (r *reader) key(n *node, order *[]member, at, i int) (int, *node, int) {
 	b := r.doc
-	at = min(at, len(*shape)) // some keys are not remembered
-	for k := at; k < len(*shape) && k < at+2; k++ {
-		m := &(*shape)[k]
+	at = min(at, len(*order)) // some keys are not remembered
+	for k := at; k < len(*order) && k < at+2; k++ {
+		m := &(*order)[k]
 		if end := i + len(m.text); end <= len(b) && string(b[i:end]) == string(m.text) {
 			return k, m.node, end
 		}
@@ -191,11 +183,11 @@ func (r *reader) key(n *node, shape *[]member, at, i int) (int, *node, int) {
 		key = r.scratch
 	}
 	next, start := n.find(key), i
-	if i = colon(b, end+1); i >= 0 && b[end+1] == ':' && end-start < longestShape && at < longestShape {
-		if at == len(*shape) {
-			*shape = append(*shape, member{})
+	if i = colon(b, end+1); i >= 0 && b[end+1] == ':' && end-start < longestOrder && at < longestOrder {
+		if at == len(*order) {
+			*order = append(*order, member{})
 		}
-		m := &(*shape)[at]
+		m := &(*order)[at]
 		m.text, m.node = append(m.text[:0], b[start:end+2]...), next
 	}
 	return at, next, i

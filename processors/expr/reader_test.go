@@ -179,6 +179,11 @@ func FuzzReaderAgreesWithBloblang(f *testing.F) {
 			f.Add(doc, documents[(i+1)%len(documents)])
 		}
 	}
+	for _, docs := range alike {
+		for _, doc := range docs {
+			f.Add(docs[0], doc)
+		}
+	}
 	a := newAgreement(f, []kind{asValue}, paths[:12]...)
 	f.Fuzz(func(t *testing.T, one, other string) { a.check(t, one, other, one) })
 }

@@ -167,23 +167,31 @@ func colon(b []byte, i int) int {
 	return i
 }
 
-// scanScalar reads a value that is neither an object nor an array.
-func scanScalar(b []byte, i int) int {
+// scanScalar reads a value that is neither an object nor a list, and says where it
+// stands. There must be a byte at i.
+func scanScalar(b []byte, i int) (got span, end int) {
+	token, start := number, i
 	switch b[i] {
 	case '"':
-		if i, _ = scanString(b, i+1); i >= 0 {
-			i++
+		start++
+		inside, escaped := scanString(b, start)
+		if inside < 0 {
+			return span{}, fail
 		}
+		return span{start: uint32(start), end: uint32(inside), token: str, escaped: escaped}, inside + 1
 	case 'n':
-		i = scanWord(b, i, "null")
+		token, end = null, scanWord(b, i, "null")
 	case 't':
-		i = scanWord(b, i, "true")
+		token, end = boolTrue, scanWord(b, i, "true")
 	case 'f':
-		i = scanWord(b, i, "false")
+		token, end = boolFalse, scanWord(b, i, "false")
 	default:
-		i, _ = scanNumber(b, i)
+		var whole bool
+		if end, whole = scanNumber(b, i); whole {
+			token = integer
+		}
 	}
-	return i
+	return span{start: uint32(start), end: uint32(end), token: token}, end
 }
 
 // nesting remembers which of the open containers are objects.
@@ -202,7 +210,8 @@ func (n *nesting) object(depth int) bool { return n[depth>>6]>>(depth&63)&1 != 0
 // open around it.
 func skip(b []byte, i, depth int) int {
 	if i < len(b) && b[i] != '{' && b[i] != '[' {
-		return scanScalar(b, i)
+		_, i = scanScalar(b, i)
+		return i
 	}
 	return skipContainer(b, i, depth)
 }
@@ -231,7 +240,7 @@ func skipContainer(b []byte, i, depth int) int {
 			}
 			continue
 		default:
-			if i = scanScalar(b, i); i < 0 {
+			if _, i = scanScalar(b, i); i < 0 {
 				return fail
 			}
 		}
