@@ -17,18 +17,21 @@ import (
 // use it again and again: it learns what documents look like. What it hands out
 // shares no memory with the messages and may be kept, unless it was added with
 // Set.Key.
+//
+// It holds the answers for one row. Ask all about a row before the next one: to
+// come back to a row is to evaluate its expressions again.
 type Frame struct {
 	set   *Set
 	batch service.MessageBatch
-
 	rows  []rowState
-	docs  [][]byte // of the rows that are raw
-	spans []span   // leaves of each of them
+	execs []*service.MessageBatchBloblangExecutor
 
-	states []state     // cells of each row
+	row    int         // that all below is about, -1: none yet
+	doc    []byte      // if it is raw and was read
+	spans  []span      // its leaves
+	states []state     // its cells
 	values []agg.Value // likewise; a time is an Int
 	errs   map[int]error
-	execs  []*service.MessageBatchBloblangExecutor
 
 	reader  reader
 	recent  []recent // by cell: many texts of one do not push out few of another
@@ -42,7 +45,7 @@ type rowState uint8
 
 const (
 	unread rowState = iota
-	raw             // spans are set
+	raw             // the reader accepts it
 	structured
 	unusable // errs has why, under noDocument
 )
@@ -67,14 +70,12 @@ func (f *Frame) load(s *Set, batch service.MessageBatch) {
 		f.reader.reset(&s.paths)
 		f.recent = zeroed(f.recent, len(s.cells))
 	}
-	f.set, f.batch = s, batch
+	f.set, f.batch, f.row = s, batch, -1
 	f.rows = zeroed(f.rows, len(batch))
-	f.states = zeroed(f.states, len(batch)*len(s.cells))
-	// Reset has cleared these, and the reader clears the spans that it fills.
-	f.docs = sized(f.docs, len(batch))
-	f.values = sized(f.values, len(batch)*len(s.cells))
-	f.execs = sized(f.execs, s.execs)
-	f.spans = sized(f.spans, len(batch)*s.paths.leaves)
+	f.execs = sized(f.execs, s.execs) // Reset has cleared it
+	f.spans = sized(f.spans, s.paths.leaves)
+	f.states = sized(f.states, len(s.cells))
+	f.values = zeroed(f.values, len(s.cells))
 }
 
 func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
@@ -88,11 +89,10 @@ func zeroed[T any](s []T, n int) []T {
 // Reset lets go of the batch and what came of it. Eval does it too: it is worth
 // a call only when the next batch may be far away.
 func (f *Frame) Reset() {
-	clear(f.docs)
 	clear(f.values)
 	clear(f.errs)
 	clear(f.execs)
-	f.batch, f.item = nil, item{}
+	f.batch, f.doc, f.item = nil, nil, item{}
 	f.reader.doc, f.reader.spans = nil, nil
 }
 
@@ -105,6 +105,9 @@ func (f *Frame) RowErr(row int) error {
 	}
 	if f.set.paths.leaves == 0 {
 		return nil
+	}
+	if f.row != row {
+		f.move(row)
 	}
 	_, err := f.document(row)
 	return err
@@ -123,13 +126,18 @@ func (f *Frame) DocumentErr(row int) error {
 // and what is allowed. It wraps ErrDocument, ErrEvaluate or ErrValue.
 func (f *Frame) Err(row int, slot Slot) error {
 	at := f.at(row, slot)
-	switch label := &f.set.labels[slot.label]; f.states[at] {
-	case isNull:
-		return label.null
-	case failed:
-		return fmt.Errorf("%s: %w", label.field, f.errs[at])
+	if f.states[at] == valid {
+		return nil
 	}
-	return nil
+	return f.why(at, slot)
+}
+
+func (f *Frame) why(at int32, slot Slot) error {
+	label := &f.set.labels[slot.label]
+	if f.states[at] == isNull {
+		return label.null
+	}
+	return fmt.Errorf("%s: %w", label.field, f.errs[int(at)])
 }
 
 // Value is the value of an expression added with Set.Value or Set.Key, null if
@@ -161,24 +169,34 @@ func (f *Frame) Time(row int, slot Slot) watermark.Time {
 	return watermark.Time(v.AsInt())
 }
 
-// at is the index of a cell, which has been evaluated then.
-func (f *Frame) at(row int, slot Slot) int {
-	at := row*len(f.set.cells) + int(slot.cell)
-	if f.states[at] == pending {
-		f.texts = &f.recent[slot.cell]
-		f.evaluate(row, at, &f.set.cells[slot.cell])
+// at is the index of a cell, which has been evaluated for the row then.
+func (f *Frame) at(row int, slot Slot) int32 {
+	if f.row != row || f.states[slot.cell] == pending {
+		f.evaluate(row, slot.cell)
 	}
-	return at
+	return slot.cell
 }
 
-func (f *Frame) evaluate(row, at int, c *cell) {
-	it := &f.item
+// move forgets one row for another.
+func (f *Frame) move(row int) {
+	f.row, f.doc = row, nil
+	clear(f.states)
+}
+
+func (f *Frame) evaluate(row int, at int32) {
+	if f.row != row {
+		f.move(row)
+	}
+	c, it := &f.set.cells[at], &f.item
+	f.texts = &f.recent[at]
+	var v agg.Value
 	err := c.source.load(f, row, it)
 	if err == nil {
-		f.values[at], err = converts[c.key.kind](f, c, it)
+		v, err = converts[c.key.kind](f, c, it)
 	} else if errors.Is(err, ErrValue) {
 		err = fmt.Errorf("%.200s: %w", c.key.text, err)
 	}
+	f.values[at] = v
 	switch err {
 	case nil:
 		f.states[at] = valid
@@ -186,7 +204,7 @@ func (f *Frame) evaluate(row, at int, c *cell) {
 		f.states[at] = isNull
 	default:
 		f.states[at] = failed
-		f.fail(at, err)
+		f.fail(int(at), err)
 	}
 }
 
@@ -197,16 +215,16 @@ func (f *Frame) fail(at int, err error) {
 	f.errs[at] = err
 }
 
-// document makes the document of a row readable. It gives the bytes where spans
+// document makes the document of the row readable. It gives the bytes where spans
 // say what is where, nil where the message has a structured form to walk.
 func (f *Frame) document(row int) (doc []byte, err error) {
-	if f.rows[row] == unread {
+	if f.doc == nil && f.rows[row] <= raw {
 		f.open(row)
 	}
 	if f.rows[row] == unusable {
 		return nil, f.errs[noDocument(row)]
 	}
-	return f.docs[row], nil
+	return f.doc, nil
 }
 
 // open reads the document if the message is raw bytes still and the reader
@@ -216,9 +234,8 @@ func (f *Frame) open(row int) {
 	msg := f.batch[row]
 	if exactNumbers && msg.HasBytes() && !msg.HasStructured() {
 		doc, err := msg.AsBytes()
-		n := f.set.paths.leaves
-		if err == nil && f.reader.read(&f.set.paths, doc, f.spans[row*n:(row+1)*n]) {
-			f.rows[row], f.docs[row] = raw, doc
+		if err == nil && f.reader.read(&f.set.paths, doc, f.spans) {
+			f.rows[row], f.doc = raw, doc
 			return
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 // source is where the value of an expression comes from.
 type source interface {
-	// load puts the value on a row into it. A Frame calls it once for each row
-	// and cell; the item is used up before the next load.
+	// load puts the value on the row of the Frame into it. A Frame calls it once
+	// for each row and cell; the item is used up before the next load.
 	load(f *Frame, row int, it *item) error
 }
 
@@ -46,7 +46,7 @@ func (p *path) load(f *Frame, row int, it *item) error {
 		return err
 	}
 	if doc != nil {
-		f.cut(doc, f.spans[row*f.set.paths.leaves+p.leaf], it)
+		f.cut(doc, f.spans[p.leaf], it)
 		return nil
 	}
 	root, err := f.batch[row].AsStructured()
