@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,9 @@ func BenchmarkReader(b *testing.B) {
 		"order":      string(must(orders(b)[0].AsBytes())),
 		"earthquake": `{"id":"us2000crl8","time":1517365017350,"updated":1517368678040,"net":"us","mag":4.7,"mag_type":"mb","type":"earthquake","status":"reviewed","place":"232km ENE of Raoul Island, New Zealand","longitude":-175.7709,"latitude":-28.3222,"depth_km":10}`,
 		"spaced":     "{ \"a\" : 1 , \"order_ts\" : 1700000000 ,\n  \"page\" : \"/x\", \"list\" : [ 1, 2, { \"b\" : null } ] }",
+		"note":       `{"note":"` + strings.Repeat("nine hundred letters of prose, ", 29) + `","order_ts":1700000000,"page":"/x","amount":1.75,"customer_id":7}`,
+		"note lines": `{"note":"` + strings.Repeat(`nine hundred letters of prose,\n`, 29) + `","order_ts":1700000000,"page":"/x","amount":1.75,"customer_id":7}`,
+		"note wide":  `{"note":"` + strings.Repeat(`neunhundert schöne Zeichen Prosa, `, 29) + `","order_ts":1700000000,"page":"/x","amount":1.75,"customer_id":7}`,
 		"unicode":    `{"order_ts":1700000000,"page":"/größe/ä","note":"Grüße aus Zürich, schönes Wetter — très bien"}`,
 	} {
 		b.Run(name, func(b *testing.B) {

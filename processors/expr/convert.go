@@ -190,7 +190,7 @@ func floatInt(c *cell, it *item, f float64) (agg.Value, error) {
 	return agg.Null(), refuse(c, it)
 }
 
-func toTime(_ *Frame, c *cell, it *item) (agg.Value, error) {
+func toTime(f *Frame, c *cell, it *item) (agg.Value, error) {
 	var t watermark.Time
 	var err error
 	switch it.token {
@@ -205,7 +205,7 @@ func toTime(_ *Frame, c *cell, it *item) (agg.Value, error) {
 	case number, goUint:
 		t, err = c.key.unit.FromDecimal(it.text)
 	case str:
-		t, err = watermark.ParseRFC3339(it.text)
+		t, err = f.times.Parse(it.text)
 	case goInt:
 		t, err = c.key.unit.FromInt(it.int)
 	case goFloat:

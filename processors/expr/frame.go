@@ -34,6 +34,7 @@ type Frame struct {
 	errs   map[int]error
 
 	reader  reader
+	times   watermark.RFC3339Reader
 	recent  []recent // by cell: many texts of one do not push out few of another
 	texts   *recent  // those of the cell being evaluated
 	item    item     // the one being loaded; here, as it would escape elsewhere

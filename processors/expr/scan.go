@@ -33,9 +33,29 @@ func stops(w uint64) uint64 {
 	return ((w^ones*2-ones*0x21)&^w | (slash-ones)&^slash) & highs
 }
 
+// odd marks what stops does, and what is not ASCII: a word without marks is plain.
+func odd(w uint64) uint64 { return w | (w ^ ones*2 - ones*0x21) | (w ^ ones*'\\' - ones) }
+
+// stretch is how much of a string is read word by word before it counts as long.
+const stretch = 64
+
+// skipPlain skips plain ASCII by four words at once, as far as that goes.
+func skipPlain(b []byte, i int) int {
+	for ; i+32 <= len(b); i += 32 {
+		w := b[i : i+32 : i+32]
+		marks := odd(binary.LittleEndian.Uint64(w)) | odd(binary.LittleEndian.Uint64(w[8:])) |
+			odd(binary.LittleEndian.Uint64(w[16:])) | odd(binary.LittleEndian.Uint64(w[24:]))
+		if marks&highs != 0 {
+			break
+		}
+	}
+	return i
+}
+
 // scanString reads a string behind its opening quote and returns the index of
 // the closing one, and whether there are escapes to resolve in between.
 func scanString(b []byte, i int) (end int, escaped bool) {
+	long := i + stretch
 	for start, high := i, uint64(0); ; {
 		for ; i+8 <= len(b); i += 8 {
 			w := binary.LittleEndian.Uint64(b[i:])
@@ -46,6 +66,10 @@ func scanString(b []byte, i int) (end int, escaped bool) {
 				break
 			}
 			high |= w & highs
+			if i >= long {
+				i = skipPlain(b, i+8) - 8
+				long = i + (i - start) // not too often where that leads nowhere
+			}
 		}
 		if i+8 > len(b) {
 			i, high = scanPlain(b, i, high)
