@@ -92,10 +92,11 @@ func (r *watermarkReader) read(s *scratch, i int, row *windowing.Row) error {
 	src := &r.sources[index]
 	row.Source = int32(index)
 	if src.config.eventTime != "" {
-		if err := s.Err(i, src.at); err != nil {
+		at, err := s.Get(i, src.at)
+		if err != nil {
 			return err
 		}
-		row.Time = s.Time(i, src.at)
+		row.Time = watermark.Time(at.AsInt())
 	} else if row.Time == watermark.Unset {
 		return fmt.Errorf("event_time: the message carries no event time of a watermark upstream: set event_time")
 	}
@@ -105,10 +106,11 @@ func (r *watermarkReader) read(s *scratch, i int, row *windowing.Row) error {
 	case "":
 		row.Partition = r.kafka(s, i)
 	default:
-		if err := s.Err(i, src.split); err != nil {
+		partition, err := s.Get(i, src.split)
+		if err != nil {
 			return err
 		}
-		row.Partition = s.Text(i, src.split)
+		row.Partition = partition.AsString()
 	}
 	return nil
 }

@@ -40,22 +40,24 @@ func compileWindow(groups []windowing.GroupField, aggregates []windowing.Aggrega
 func (r *windowReader) read(s *scratch, i int, row *windowing.Row) error {
 	from := len(s.keys)
 	for _, slot := range r.groups {
-		if err := s.Err(i, slot); err != nil {
+		v, err := s.Get(i, slot)
+		if err != nil {
 			return err
 		}
-		s.keys = s.Value(i, slot).AppendKey(s.keys)
+		s.keys = v.AppendKey(s.keys)
 	}
 	row.Key = s.keys[from:len(s.keys):len(s.keys)]
 	row.Args = s.room(len(r.args))
 	var failed map[int]error
 	for j, slot := range r.args {
-		if err := s.Err(i, slot); err != nil {
+		v, err := s.Get(i, slot)
+		if err != nil {
 			if failed == nil {
 				failed = map[int]error{}
 			}
 			failed[j] = err
 		}
-		row.Args[j] = s.Value(i, slot) // null where it failed
+		row.Args[j] = v // null where it failed
 	}
 	return r.layout.CheckEvaluated(row, failed)
 }

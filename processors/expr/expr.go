@@ -69,6 +69,7 @@ type Slot struct{ cell, label int32 }
 type cell struct {
 	key    cellKey
 	source source
+	leaf   int // of a plain path, else noLeaf
 }
 
 type cellKey struct {
@@ -132,7 +133,11 @@ func (s *Set) add(field string, key cellKey) (Slot, error) {
 		if err != nil {
 			return Slot{}, fmt.Errorf("%s: %w", field, err)
 		}
-		s.cells = append(s.cells, cell{key: key, source: source})
+		leaf := noLeaf
+		if p, ok := source.(*path); ok {
+			leaf = p.leaf
+		}
+		s.cells = append(s.cells, cell{key: key, source: source, leaf: leaf})
 	}
 	s.labels = append(s.labels, label{field: field, null: null})
 	return slot, nil

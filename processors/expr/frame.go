@@ -123,6 +123,47 @@ func (f *Frame) DocumentErr(row int) error {
 	return readable(f.batch[row])
 }
 
+// Get is the value of an expression and, where it has none, why: what Value and Err
+// say. It is the cheapest way to ask for both, and to be used once for each row and
+// expression. A time is an integer.
+func (f *Frame) Get(row int, slot Slot) (agg.Value, error) {
+	c := &f.set.cells[slot.cell]
+	if f.row != row {
+		f.move(row)
+	}
+	if c.leaf != noLeaf && f.states[slot.cell] == pending {
+		if doc, err := f.document(row); err == nil && doc != nil {
+			if v, ok := f.direct(c, slot.cell, doc, f.spans[c.leaf]); ok {
+				return v, nil
+			}
+		}
+	}
+	return f.Value(row, slot), f.Err(row, slot)
+}
+
+// direct converts the plain scalars that most expressions give, without an item in
+// between. What it gives is what converts would make of them.
+func (f *Frame) direct(c *cell, at int32, doc []byte, s span) (v agg.Value, ok bool) {
+	text := view(doc[s.start:s.end])
+	switch kind := c.key.kind; {
+	case s.token == str && s.escaped:
+	case s.token == str && kind == asTime:
+		t, err := f.times.Parse(text)
+		return agg.Int(int64(t)), err == nil
+	case s.token == str && kind == asKey:
+		return agg.String(text), true
+	case s.token == str && (kind == asValue || kind == asText):
+		return agg.String(f.recent[at].keep(text)), true
+	case s.token == integer && (kind == asValue || kind == asKey || kind == asInt):
+		i, ok := parseInt(text)
+		return agg.Int(i), ok
+	case s.token == number && (kind == asValue || kind == asKey):
+		float, ok := parseShort(text)
+		return agg.Float(float), ok
+	}
+	return agg.Null(), false
+}
+
 // Err says why an expression has no value on a row, naming the field, the value
 // and what is allowed. It wraps ErrDocument, ErrEvaluate or ErrValue.
 func (f *Frame) Err(row int, slot Slot) error {

@@ -51,7 +51,7 @@ var documents = []string{
 	`{"id":"c-1029","ts":1700000040,"page":"/product/17","amount":19.99,"customer_id":"u-55","paid":true,"tags":["new","web"],"ship":{"city":"Bern","zip":"3011"}}`,
 }
 
-var everyKind = []kind{asValue, asText, asBool, asInt, asTime}
+var everyKind = []kind{asValue, asText, asBool, asInt, asTime, asKey}
 
 // question is one expression asked of a document in two ways.
 type question struct {
@@ -97,9 +97,12 @@ func (a *agreement) check(t *testing.T, payloads ...string) {
 		for _, q := range a.questions {
 			want, wantErr := ref.Value(row, q.ref), ref.Err(row, q.ref)
 			for _, f := range []*Frame{&bytes, &walked} {
+				first, firstErr := f.Get(row, q.raw)
 				got, gotErr := f.Value(row, q.raw), f.Err(row, q.raw)
 				require.Equal(t, wantErr == nil, gotErr == nil, "%s as %d of %q: %v, Bloblang: %v", q.text, q.kind, payload, gotErr, wantErr)
 				require.Equal(t, want, got, "%s as %d of %q", q.text, q.kind, payload)
+				require.Equal(t, got, first, "%s as %d of %q", q.text, q.kind, payload)
+				require.Equal(t, gotErr, firstErr, "%s as %d of %q", q.text, q.kind, payload)
 			}
 		}
 		if a.reader.paths.leaves > 0 {
