@@ -37,13 +37,19 @@ type sourceSlots struct {
 
 const noPartition = "none"
 
+// The metadata that Kafka inputs set.
+const (
+	kafkaTopic     = "kafka_topic"
+	kafkaPartition = "kafka_partition"
+)
+
 // compileWatermark makes the compiler of a watermark stage.
 func compileWatermark(sources []sourceConfig) compiler {
 	return func(set *expr.Set) (reader, error) {
 		r := &watermarkReader{}
 		var err error
-		if r.topic, err = set.Value("partition", "@kafka_topic"); err == nil {
-			r.number, err = set.Value("partition", "@kafka_partition")
+		if r.topic, err = set.Value("partition", "@"+kafkaTopic); err == nil {
+			r.number, err = set.Value("partition", "@"+kafkaPartition)
 		}
 		var names []string
 		for _, c := range sources {
@@ -142,13 +148,18 @@ func (r *watermarkReader) source(s *scratch, i int) (int, error) {
 
 // kafka gives the partition of a message by its Kafka metadata, "" without.
 func (r *watermarkReader) kafka(s *scratch, i int) string {
-	topic := s.Value(i, r.topic)
-	if topic.IsNull() {
+	m := s.batch[i]
+	topic, ok := m.MetaGetMut(kafkaTopic)
+	if !ok {
 		return ""
 	}
-	number := s.Value(i, r.number)
-	if number.IsNull() {
+	partition, _ := m.MetaGetMut(kafkaPartition)
+	if name, ok := s.names.plain(topic, partition); ok {
+		return name
+	}
+	text, number := s.Value(i, r.topic), s.Value(i, r.number)
+	if text.IsNull() || number.IsNull() {
 		return ""
 	}
-	return s.names.of(topic, number)
+	return s.names.of(text, number)
 }
