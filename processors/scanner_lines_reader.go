@@ -76,6 +76,7 @@ func (r *linesReader) Close(context.Context) error { return r.src.Close() }
 // cutBatch returns the lines at hand, as many as fit a batch.
 func (r *linesReader) cutBatch() service.MessageBatch {
 	var batch service.MessageBatch
+	var messages []service.Message // that the batch points to
 	size := 0
 	for len(batch) < r.maxLines {
 		line, next, ok := r.peekLine()
@@ -86,10 +87,14 @@ func (r *linesReader) cutBatch() service.MessageBatch {
 			if size += len(line); size > r.maxBytes && len(batch) > 0 {
 				break
 			}
-			if batch == nil {
-				batch = make(service.MessageBatch, 0, min(r.maxLines, max(r.sizeHint, 8)))
+			if len(messages) == cap(messages) {
+				messages = make([]service.Message, 0, min(r.maxLines, max(r.sizeHint, 8)))
 			}
-			batch = append(batch, r.message(line))
+			if batch == nil {
+				batch = make(service.MessageBatch, 0, cap(messages))
+			}
+			messages = append(messages, r.message(line))
+			batch = append(batch, &messages[len(messages)-1])
 		}
 		r.consume(next)
 	}
@@ -154,13 +159,13 @@ func (r *linesReader) consume(next lineEnd) {
 
 // message makes the message of a line that peekLine returned, which owns the
 // bytes from then on.
-func (r *linesReader) message(line []byte) *service.Message {
+func (r *linesReader) message(line []byte) service.Message {
 	tooLong := len(line) > r.maxLine
 	if tooLong {
 		line = line[:r.maxLine]
 	}
 	r.owned = r.start + len(line)
-	msg := service.NewMessage(line[:len(line):len(line)])
+	msg := *service.NewMessage(line[:len(line):len(line)])
 	if tooLong {
 		msg.SetError(fmt.Errorf("%w: line %d of %q has more than max_line_bytes (%d): its first bytes are kept, the rest is skipped; raise max_line_bytes or look for a missing delimiter",
 			ErrLineTooLong, r.line+1, r.name, r.maxLine))
