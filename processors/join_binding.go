@@ -72,7 +72,7 @@ func compileJoin(cfg windowing.JoinConfig, s *sides) compiler {
 		r := &joinReader{sides: s}
 		for side, field := range sideFields {
 			var err error
-			if r.keys[side], err = set.Value(field+"."+fieldKey, cfg.Sides[side].Key); err != nil {
+			if r.keys[side], err = set.Key(field+"."+fieldKey, cfg.Sides[side].Key); err != nil {
 				return nil, err
 			}
 		}
@@ -91,7 +91,8 @@ func (r *joinReader) read(s *scratch, i int, row *windowing.Row) error {
 	if side == windowing.NeitherSide {
 		return nil
 	}
-	if err := s.Err(i, r.keys[side]); err != nil {
+	key, err := s.Get(i, r.keys[side])
+	if err != nil {
 		return err
 	}
 	// The payload becomes a part of another document.
@@ -102,7 +103,7 @@ func (r *joinReader) read(s *scratch, i int, row *windowing.Row) error {
 		return fmt.Errorf("the payload cannot be written as JSON: %w", err)
 	}
 	from := len(s.keys)
-	s.keys = s.Value(i, r.keys[side]).AppendKey(s.keys)
+	s.keys = key.AppendKey(s.keys)
 	row.Key = s.keys[from:len(s.keys):len(s.keys)]
 	return nil
 }

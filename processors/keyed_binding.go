@@ -21,23 +21,24 @@ type keyedReader struct{ key expr.Slot }
 // compileKeyed makes the compiler of a keyed state.
 func compileKeyed(key string) compiler {
 	return func(set *expr.Set) (reader, error) {
-		slot, err := set.Value(fieldKey, key)
+		slot, err := set.Key(fieldKey, key)
 		return &keyedReader{slot}, err
 	}
 }
 
 func (r *keyedReader) read(s *scratch, i int, row *windowing.Row) error {
-	if err := s.Err(i, r.key); err != nil {
+	key, err := s.Get(i, r.key)
+	if err != nil {
 		return err
 	}
 	if err := s.DocumentErr(i); err != nil {
 		return err
 	}
 	from := len(s.keys)
-	s.keys = s.Value(i, r.key).AppendKey(s.keys)
+	s.keys = key.AppendKey(s.keys)
 	row.Key = s.keys[from:len(s.keys):len(s.keys)]
 	// The mapping wants the whole document. It is parsed here, off the owner.
-	_, err := s.batch[i].AsStructured()
+	_, err = s.batch[i].AsStructured()
 	return err
 }
 

@@ -153,17 +153,18 @@ type dedupeReader struct {
 
 func (r *dedupeReader) compile(key string) compiler {
 	return func(set *expr.Set) (reader, error) {
-		slot, err := set.Value(fieldKey, key)
+		slot, err := set.Key(fieldKey, key)
 		return &dedupeReader{key: slot, within: r.within}, err
 	}
 }
 
 func (r *dedupeReader) read(s *scratch, i int, row *windowing.Row) error {
-	if err := s.Err(i, r.key); err != nil {
+	key, err := s.Get(i, r.key)
+	if err != nil {
 		return err
 	}
 	from := len(s.keys)
-	s.keys = s.Value(i, r.key).AppendKey(s.keys)
+	s.keys = key.AppendKey(s.keys)
 	row.Key = s.keys[from:len(s.keys):len(s.keys)]
 	if r.within {
 		row.Args = s.room(1)

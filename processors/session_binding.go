@@ -43,10 +43,10 @@ func (r *sessionReader) read(s *scratch, i int, row *windowing.Row) error {
 	if err := r.reader.read(s, i, row); err != nil {
 		return err
 	}
-	if err := s.Err(i, r.gap); err != nil {
+	v, err := s.Get(i, r.gap)
+	if err != nil {
 		return err
 	}
-	v := s.Value(i, r.gap)
 	gap, ok := gapOf(v)
 	if !ok {
 		return fmt.Errorf("gap: %.200s is %.60s: %w", r.text, v.AppendJSON(nil), errRowGap)
