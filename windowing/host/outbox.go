@@ -1,11 +1,10 @@
 package host
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/connect-windowed/connect-windowed/statecache/kv"
 	"github.com/connect-windowed/connect-windowed/windowing"
 )
 
@@ -20,6 +19,8 @@ type out struct {
 	message  windowing.Message
 	key      string // row key, "" where the row has none
 	revision int64
+	block    *block // from the save on
+	gone     bool   // delivered or superseded
 }
 
 // group is a refused set of rows that is offered again as one.
@@ -43,6 +44,7 @@ func (g *group) messages() []windowing.Message {
 // that one row that the output never takes does not hold back its neighbours.
 type outbox struct {
 	edge     Edge
+	packer   Packer
 	next     uint64
 	staged   []*out   // emitted, not in a write set yet
 	saving   int      // in the write set under way
@@ -50,12 +52,13 @@ type outbox struct {
 	retry    []*group // refused, by due
 	waiting  int      // rows in retry
 	flying   int      // handed over, not settled
-	settled  []uint64 // delivered, to be removed with the next commit
+	settled  []*out   // delivered, to be removed with the next commit
 	nacked   int64
 	revising bool
 	latest   map[string]*revisions // by row key, where rows may be revised
 
-	key, payload, record []byte // memory of save
+	slab                      []out  // memory of the next rows
+	key, row, payload, record []byte // memory of save
 }
 
 // revisions is the newest revision of a row key and the number of its rows here.
@@ -65,7 +68,7 @@ type revisions struct {
 }
 
 func newOutbox(edge Edge, revising bool) *outbox {
-	return &outbox{edge: edge, next: 1, revising: revising, latest: map[string]*revisions{}}
+	return &outbox{edge: edge, packer: packerOf(edge), next: 1, revising: revising, latest: map[string]*revisions{}}
 }
 
 // unread is the number of rows that nobody has read, or that came back.
@@ -76,7 +79,12 @@ func (o *outbox) empty() bool { return o.unread() == 0 && o.flying == 0 && len(o
 
 // stage takes a row that a step emitted.
 func (o *outbox) stage(m windowing.Message, key string, revision int64) {
-	row := &out{seq: o.next, message: m, key: key, revision: revision}
+	if len(o.slab) == 0 {
+		o.slab = make([]out, blockRows)
+	}
+	row := &o.slab[0]
+	o.slab = o.slab[1:]
+	*row = out{seq: o.next, message: m, key: key, revision: revision}
 	o.next++
 	o.staged = append(o.staged, row)
 	o.track(row)
@@ -102,12 +110,15 @@ func (o *outbox) superseded(row *out) bool {
 
 // done forgets a row that was delivered or superseded.
 func (o *outbox) done(row *out) {
-	o.settled = append(o.settled, row.seq)
-	if r := o.latest[row.key]; r != nil && o.revising && row.key != "" {
-		if r.rows--; r.rows == 0 {
-			delete(o.latest, row.key)
+	o.settled = append(o.settled, row)
+	if o.revising && row.key != "" {
+		if r := o.latest[row.key]; r != nil {
+			if r.rows--; r.rows == 0 {
+				delete(o.latest, row.key)
+			}
 		}
 	}
+	row.gone, row.message, row.key = true, nil, "" // its neighbours may stay for long
 }
 
 // take gives the rows to hand over next, at most limit, without removing them.
@@ -119,10 +130,24 @@ func (o *outbox) take(limit int, now time.Time) *group {
 		}
 		o.retry = o.retry[1:]
 	}
-	if n := min(limit, len(o.ready)); n > 0 {
+	if n := whole(o.ready, limit); n > 0 {
 		return &group{rows: o.ready[:n:n]}
 	}
 	return nil
+}
+
+// whole is how many rows to hand over, at most limit: not a part of the last block,
+// which would have to be written again without it, unless most would stay behind.
+func whole(rows []*out, limit int) int {
+	most := min(limit, len(rows))
+	n := most
+	for n > 0 && n < len(rows) && rows[n].block == rows[n-1].block {
+		n--
+	}
+	if 2*n < most {
+		return most
+	}
+	return n
 }
 
 // prune takes the rows out of a refused group whose next revision came while it
@@ -167,6 +192,9 @@ func (o *outbox) settle(g *group, failed []int, now time.Time) {
 		case o.superseded(row):
 			o.done(row)
 		default:
+			if g.attempt == 0 {
+				row.message, row.key = o.packer.Keep(row.message), strings.Clone(row.key)
+			}
 			bad = append(bad, row)
 		}
 		next++
@@ -202,68 +230,4 @@ func (o *outbox) due() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return o.retry[0].due, true
-}
-
-func outKey(seq uint64) []byte { return kv.AppendUint64(nil, seq) }
-
-// save writes the rows emitted and removed since the last save, and gives the
-// emitted ones, which may leave once the write set is on disk.
-func (o *outbox) save(w kv.Writer) []*out {
-	for _, row := range o.staged {
-		o.key = kv.AppendUint64(o.key[:0], row.seq)
-		b := kv.AppendVarint(kv.AppendBlob(o.payload[:0], row.key), row.revision)
-		o.payload = o.edge.Append(b, row.message)
-		o.record = kv.AppendRecord(o.record[:0], recordVersion, o.payload)
-		w.Put(o.key, o.record)
-	}
-	o.saveSettled(w)
-	staged := o.staged
-	o.staged, o.saving = nil, len(staged)
-	return staged
-}
-
-// saved takes the rows that save gave, once they are on disk.
-func (o *outbox) saved(rows []*out) {
-	o.ready = append(o.ready, rows...)
-	o.saving = 0
-}
-
-// saveSettled removes delivered rows, neighbours in one range.
-func (o *outbox) saveSettled(w kv.Writer) {
-	slices.Sort(o.settled)
-	for i := 0; i < len(o.settled); {
-		j := i + 1
-		for j < len(o.settled) && o.settled[j] == o.settled[j-1]+1 {
-			j++
-		}
-		w.Delete(outKey(o.settled[i]), outKey(o.settled[j-1]+1))
-		i = j
-	}
-	o.settled = o.settled[:0]
-}
-
-// load reads the rows that an earlier run did not deliver.
-func (o *outbox) load(r kv.Reader) error {
-	return r.Scan(nil, nil, func(key, value []byte) error {
-		seq, rest, err := kv.Uint64(key)
-		if err != nil || len(rest) > 0 {
-			return fmt.Errorf("outbox: key %x is damaged", key)
-		}
-		payload, err := open(value)
-		if err != nil {
-			return fmt.Errorf("outbox row %d: %w", seq, err)
-		}
-		d := kv.NewDecoder(payload)
-		row := &out{seq: seq, key: d.String(), revision: d.Varint()}
-		if err := d.Err(); err != nil {
-			return fmt.Errorf("outbox row %d: %w", seq, err)
-		}
-		if row.message, err = o.edge.Decode(slices.Clone(d.Rest())); err != nil {
-			return fmt.Errorf("outbox row %d: %w", seq, err)
-		}
-		o.ready = append(o.ready, row)
-		o.next = max(o.next, seq+1)
-		o.track(row)
-		return nil
-	})
 }

@@ -49,7 +49,7 @@ func TestNoSpinWhileWaiting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := still(newRig(t, passes, nil))
-			o.outbox.settled = []uint64{1}
+			o.outbox.settled = []*out{{}}
 			o.lazy = time.Now().Add(-time.Second)
 			o.applied = pending{rows: floodRows, dirty: true, since: o.lazy, latest: o.lazy}
 			change(o)

@@ -155,7 +155,7 @@ func TestCloseAcknowledges(t *testing.T) {
 	for _, done := range acked {
 		require.False(t, open1(done))
 	}
-	require.Equal(t, 51, r.disk.keys(t, outboxPrefix))
+	require.Equal(t, 51, r.disk.rows(t))
 }
 
 // Settling goes on while rows are handed over and the disk is slow.
