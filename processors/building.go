@@ -278,6 +278,9 @@ func (b *built) link(stages []windowing.Stage) error {
 			leading = stages[i].Operator == nil
 		}
 	}
+	if last, ok := stages[len(stages)-1].Binding.(*windowBinding); ok && b.timers { // to the outbox of the input
+		last.leaves = true
+	}
 	cfg := windowing.Config{Stages: stages, Lead: len(lead), Start: instant(), Limit: failpoint.Part(), Memory: b.memory}
 	if len(lead) > 0 {
 		p, err := newProgram(lead...)

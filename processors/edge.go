@@ -81,6 +81,13 @@ func (c *markTexts) name(operator string) any {
 
 // Exit implements host.Edge.
 func (e edge) Exit(row *windowing.Row) windowing.Message {
+	if r, ok := row.Message.(*rendered); ok {
+		if row.Err == nil {
+			r.mark = row.Mark
+			return r
+		}
+		row.Message = service.NewMessage(r.payload)
+	}
 	m := row.Message.(*service.Message)
 	if !e.pairs {
 		m = unload(m)
@@ -146,7 +153,12 @@ func markMessage(m *service.Message, mark *windowing.Mark, texts *markTexts) {
 }
 
 // Body implements host.Edge.
-func (edge) Body(m windowing.Message) []byte { return payload(m.(*service.Message)) }
+func (edge) Body(m windowing.Message) []byte {
+	if r, ok := m.(*rendered); ok {
+		return r.payload
+	}
+	return payload(m.(*service.Message))
+}
 
 // payload is the bytes of a message, of its JSON text where it has no bytes.
 func payload(m *service.Message) []byte {

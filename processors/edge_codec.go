@@ -39,6 +39,9 @@ const (
 // Append implements host.Edge: payload, error text, metadata, and what the
 // message carries where it goes on to another operator.
 func (e edge) Append(b []byte, msg windowing.Message) []byte {
+	if r, ok := msg.(*rendered); ok {
+		msg = r.message(e.texts)
+	}
 	m := msg.(*service.Message)
 	b = kv.AppendBlob(b, payload(m))
 	err := m.GetError()

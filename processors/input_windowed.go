@@ -140,20 +140,15 @@ func (w *windowedInput) ReadBatch(ctx context.Context) (service.MessageBatch, se
 		w.stop() // a stop: what is in hand is settled until Close
 		return nil, nil, err
 	}
-	batch := make(service.MessageBatch, len(d.Messages))
-	for i, m := range d.Messages {
-		batch[i] = m.(*service.Message).Copy()
-	}
-	index := batch.Index()
-	return batch, func(_ context.Context, err error) error {
-		d.Settle(refused(d, index, err))
+	return mint(d), func(_ context.Context, err error) error {
+		d.Settle(refused(d, err))
 		return nil
 	}, nil
 }
 
 // refused gives the indexes of the rows that an error names, of all rows where it
 // names none.
-func refused(d *host.Delivery, index *service.Indexer, err error) []int {
+func refused(d *host.Delivery, err error) []int {
 	if err == nil {
 		return nil
 	}
@@ -162,8 +157,9 @@ func refused(d *host.Delivery, index *service.Indexer, err error) []int {
 		return d.All()
 	}
 	var failed []int
-	batchErr.WalkMessagesIndexedBy(index, func(i int, _ *service.Message, err error) bool {
-		if err != nil && i >= 0 {
+	//lint:ignore SA1019 the index that it gives is not looked at
+	batchErr.WalkMessages(func(_ int, m *service.Message, err error) bool {
+		if i, ok := placeIn(d, m); ok && err != nil {
 			failed = append(failed, i)
 		}
 		return true

@@ -67,6 +67,8 @@ type windowBinding struct {
 	*program
 	failing
 	rows *rowWriter
+	// leaves says that the rows leave the chain: they need not be messages yet.
+	leaves bool
 }
 
 func newWindowBinding(p *program, groups []windowing.GroupField, aggregates []windowing.Aggregate) *windowBinding {
@@ -78,8 +80,14 @@ func (b *windowBinding) Extract(rows []windowing.Row) { b.extract(rows) }
 
 // Render implements windowing.Binding.
 func (b *windowBinding) Render(res *windowing.Result) windowing.Message {
-	if res.Message != nil { // a condition has looked at it
-		return res.Message
+	seen, _ := res.Message.(*service.Message) // a condition has looked at it
+	switch {
+	case b.leaves && seen != nil:
+		return b.rows.room.add(payload(seen))
+	case b.leaves:
+		return b.rows.room.add(b.rows.write(res))
+	case seen != nil:
+		return seen
 	}
 	return b.rows.message(res)
 }

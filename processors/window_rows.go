@@ -2,6 +2,7 @@ package processors
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -19,6 +20,8 @@ type rowWriter struct {
 	fields [][]byte
 	bounds []byte         // the beginning of the last row
 	span   windowing.Span // what bounds was written for
+	doc    []byte         // the last row
+	room   renderedRoom
 }
 
 func newRowWriter(groups []windowing.GroupField, aggregates []windowing.Aggregate) *rowWriter {
@@ -37,13 +40,19 @@ func jsonField(name string) []byte {
 	return append(agg.String(name).AppendJSON([]byte{','}), ':')
 }
 
+// message makes a message of a result.
 func (w *rowWriter) message(res *windowing.Result) *service.Message {
+	return service.NewMessage(slices.Clone(w.write(res)))
+}
+
+// write writes a result. The text is there until the next one.
+func (w *rowWriter) write(res *windowing.Result) []byte {
 	if span := (windowing.Span{Start: res.Start, End: res.End}); w.bounds == nil || span != w.span {
 		w.span = span
 		w.bounds = w.appendBound(append(w.bounds[:0], `{"window_start":"`...), span.Start)
 		w.bounds = append(w.appendBound(append(w.bounds, `","window_end":"`...), span.End), '"')
 	}
-	doc := append(make([]byte, 0, 256), w.bounds...)
+	doc := append(w.doc[:0], w.bounds...)
 	rest := res.Key
 	for _, name := range w.groups {
 		v, tail, err := agg.DecodeKey(rest)
@@ -55,7 +64,8 @@ func (w *rowWriter) message(res *windowing.Result) *service.Message {
 	for i := range res.Values {
 		doc = res.Values[i].AppendJSON(append(doc, w.fields[i]...))
 	}
-	return service.NewMessage(append(doc, '}'))
+	w.doc = append(doc, '}')
+	return w.doc
 }
 
 // appendBound writes a bound in the zone. RFC 3339 has no seconds of an offset,
