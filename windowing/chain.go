@@ -3,6 +3,7 @@ package windowing
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/connect-windowed/connect-windowed/watermark"
 )
@@ -44,6 +45,8 @@ type Chain struct {
 	config   Config
 	out      Output
 	exit     []Row
+	room     []Row  // memory of the rows that a stage puts out
+	marks    []Mark // memory of the next marks
 	arrivals int64
 	tally    []Tally
 
@@ -190,10 +193,12 @@ func (c *Chain) Whole() bool { return !c.half }
 // foreign stage has to be called.
 func (c *Chain) Run() Signal {
 	c.half = true
+	if len(c.exit) > 0 { // nobody took them, and their memory is used again
+		c.exit = slices.Clone(c.exit)
+	}
 	for {
 		if c.at == len(c.stages) {
-			c.exit = append(c.exit, c.rows...)
-			c.rows, c.half = nil, false
+			c.leave()
 			if c.front == len(c.stages) {
 				c.open = false
 				return Done
@@ -243,13 +248,6 @@ func (c *Chain) passed() {
 	if c.at == c.front {
 		c.front++
 	}
-}
-
-// Take gives the rows that reached the exit since the last Take.
-func (c *Chain) Take() []Row {
-	rows := c.exit
-	c.exit = nil
-	return rows
 }
 
 // prepared says that the rows of the stage were evaluated ahead of the step.
@@ -332,45 +330,6 @@ func (c *Chain) operate(st *Stage) {
 		return
 	}
 	c.render(st)
-}
-
-// render turns the output of a stage into the rows of the next one.
-func (c *Chain) render(st *Stage) {
-	t := &c.tally[c.at]
-	t.Late += c.out.tally.Late
-	t.Invalid += c.out.tally.Invalid
-	t.Duplicate += c.out.tally.Duplicate
-	t.Emitted += c.out.tally.Emitted
-	rows := make([]Row, 0, len(c.out.items))
-	w := c.domain()
-	for i := range c.out.items {
-		it := &c.out.items[i]
-		if it.result == nil {
-			if it.row.Mark != nil && it.row.Mark.Operator == st.Name {
-				it.row.Mark.Watermark = w
-			}
-			if it.row.failed {
-				it.row.failed, it.row.Message = false, st.Binding.Fail(it.row.Message, it.row.Err)
-			}
-			rows = append(rows, it.row)
-			continue
-		}
-		rows = append(rows, c.emitted(st, it.result, w))
-	}
-	c.rows = rows
-}
-
-// emitted is the row of a result.
-func (c *Chain) emitted(st *Stage, res *Result, w watermark.Time) Row {
-	c.arrivals++
-	m := st.Binding.Render(res) // which may add an error
-	row := Row{Time: res.Time, Arrival: c.arrivals, Source: res.Source - 1, Entry: -1, Err: res.Err, Message: m,
-		Mark: &Mark{Operator: st.Name, Timing: res.Timing, RowKey: res.RowKey, Revision: res.Revision,
-			Spanned: res.Spanned, Start: res.Start, End: res.End, EventTime: res.Time, Watermark: w}}
-	if res.Err != nil {
-		row.Flag, row.counted = Invalid, true // it goes out with its error and enters no further state
-	}
-	return row
 }
 
 // domain is W of the event-time domain of the stage that runs.

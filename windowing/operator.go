@@ -60,11 +60,15 @@ type Output struct {
 	items []item
 	tally Tally
 	err   error
+
+	rows    room[Row]
+	results room[Result]
+	values  room[agg.Value]
 }
 
 // item is either a row that passes or a result to be rendered.
 type item struct {
-	row    Row
+	row    *Row
 	result *Result
 }
 
@@ -77,9 +81,13 @@ type Tally struct {
 }
 
 // Pass hands a row on unchanged.
-func (o *Output) Pass(row Row) { o.items = append(o.items, item{row: row}) }
+func (o *Output) Pass(row Row) {
+	room := o.rows.take(1)
+	room[0] = row
+	o.items = append(o.items, item{row: &room[0]})
+}
 
-// Emit hands on a result. The output keeps it.
+// Emit hands on a result. The output keeps it until Reset.
 func (o *Output) Emit(res *Result) {
 	o.tally.Emitted++
 	o.items = append(o.items, item{result: res})
@@ -128,8 +136,12 @@ func (o *Output) Duplicate(row Row, operator string, pass bool) {
 // The step cannot be completed, and nothing of the operator may be saved any more.
 func (o *Output) Break(err error) { o.err = err }
 
-// Reset empties the output for the next stage.
+// Reset empties the output for the next stage, and takes the memory of its rows and
+// results back.
 func (o *Output) Reset() {
 	clear(o.items)
 	o.items, o.tally, o.err = o.items[:0], Tally{}, nil
+	o.rows.reset()
+	o.results.reset()
+	o.values.reset()
 }

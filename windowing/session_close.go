@@ -83,8 +83,7 @@ func (s *Session) isDue(end watermark.Time) bool {
 // finals emits a row for each session. What the rows of one call consist of lies
 // in a few blocks of memory: they are rendered and let go together.
 func (s *Session) finals(list []*session, out *Output) {
-	rows := make([]Result, len(list))
-	values := make([]agg.Value, len(list)*len(s.config.Aggregates))
+	rows, values := out.results.take(len(list)), out.values.take(len(list)*len(s.config.Aggregates))
 	for i, it := range list {
 		s.takeBack(it, len(it.shown), out)
 		rows[i] = s.result(it, it.bounds, values[:len(it.accumulators):len(it.accumulators)])

@@ -235,8 +235,7 @@ type source struct {
 // they are rendered and let go together.
 func (w *Window) results(window Span, timing Timing, r *revised, n int, out *Output, group func(i int) source) {
 	fields := len(w.config.Aggregates)
-	rows := make([]Result, n)
-	values := make([]agg.Value, n*fields)
+	rows, values := out.results.take(n), out.values.take(n*fields)
 	ends := make([][2]int, n) // of the keys and of the row keys
 	var keys []byte
 	w.payload = w.payload[:0]
