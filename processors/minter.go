@@ -3,6 +3,7 @@ package processors
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -59,18 +60,22 @@ func rowIDs(rows []windowing.Message) *idTexts {
 			n++
 		}
 	}
-	b, ids := make([]byte, 0, size), &idTexts{ends: make([]int, 0, n)}
+	ids := &idTexts{ends: make([]int, 0, n)}
+	var digits [24]byte
+	var b strings.Builder // it makes a text of its memory
+	b.Grow(size)
 	for _, m := range rows {
 		r, ok := m.(*rendered)
 		if !ok || r.mark.RowKey == "" {
 			continue
 		}
 		key := r.mark.RowKey
-		b = append(append(b, key[:len(key)-1]...), ',')
-		b = append(strconv.AppendInt(b, r.mark.Revision, 10), ']')
-		ids.ends = append(ids.ends, len(b))
+		b.WriteString(key[:len(key)-1])
+		number := strconv.AppendInt(append(digits[:0], ','), r.mark.Revision, 10)
+		b.Write(append(number, ']'))
+		ids.ends = append(ids.ends, b.Len())
 	}
-	ids.text = string(b)
+	ids.text = b.String()
 	return ids
 }
 
