@@ -40,7 +40,7 @@ const (
 // message carries where it goes on to another operator.
 func (e edge) Append(b []byte, msg windowing.Message) []byte {
 	if r, ok := msg.(*rendered); ok {
-		msg = r.message(e.texts)
+		return r.append(b)
 	}
 	m := msg.(*service.Message)
 	b = kv.AppendBlob(b, payload(m))

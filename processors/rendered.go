@@ -62,6 +62,46 @@ func (r *rendered) message(texts *markTexts) *service.Message {
 	return m
 }
 
+// append writes what edge.Append writes of the message.
+func (r *rendered) append(b []byte) []byte {
+	m := r.mark
+	b = kv.AppendBool(kv.AppendBlob(b, r.payload), false)
+	at := len(b)
+	b = append(b, 0)
+	name := func(key string) {
+		b[at]++ // a row has few of them
+		b = kv.AppendUvarint(b, shortOf(key).number)
+	}
+	text := func(key, value string) {
+		name(key)
+		b = kv.AppendBlob(append(b, kindString), value)
+	}
+	instant := func(key string, t watermark.Time) {
+		name(key)
+		b = kv.AppendVarint(append(b, kindInstant), int64(t))
+	}
+	text(metaOperator, m.Operator)
+	if m.RowKey != "" {
+		text(metaRowKey, m.RowKey)
+		name(metaRowID)
+		b = append(b, kindRowID)
+		name(metaRevision)
+		b = kv.AppendVarint(append(b, kindInt), m.Revision)
+	}
+	if m.Timing != windowing.NoTiming {
+		text(metaTiming, m.Timing.String())
+	}
+	instant(metaEventTime, m.EventTime)
+	if m.Watermark != watermark.Unset {
+		instant(metaWatermark, m.Watermark)
+	}
+	if m.Spanned {
+		instant(metaStart, m.Start)
+		instant(metaEnd, m.End)
+	}
+	return kv.AppendBool(b, false) // it carries nothing
+}
+
 // alike says that the metadata of two rows differs in what names the row only.
 func alike(a, b *windowing.Mark) bool {
 	return a.End == b.End && a.Start == b.Start && a.EventTime == b.EventTime && a.Watermark == b.Watermark &&

@@ -180,6 +180,19 @@ func TestRowsWithErrors(t *testing.T) {
 	require.Equal(t, r.payload, payload(m))
 }
 
+// TestRowsAsMessages: a row is written as its message is.
+func TestRowsAsMessages(t *testing.T) {
+	odd := &rendered{payload: []byte("x"), mark: &windowing.Mark{Operator: "é", Timing: windowing.Early, Watermark: watermark.Unset, EventTime: watermark.EndOfTime}}
+	for _, r := range []*rendered{renderedRow(0), renderedRow(7), odd} {
+		e := edge{texts: &markTexts{}}
+		m, err := e.Decode(e.Append(nil, r))
+		require.NoError(t, err)
+		require.Equal(t, metaOf(r.message(nil)), metaOf(m.(*service.Message)))
+		require.Equal(t, r.payload, payload(m.(*service.Message)))
+		require.Len(t, e.Append(nil, r), len(e.Append(nil, r.message(e.texts))))
+	}
+}
+
 // TestKeptRows: a row that stays holds nothing of its neighbours.
 func TestKeptRows(t *testing.T) {
 	r := renderedRow(3)
