@@ -23,16 +23,16 @@ func (c *Chain) render(st *Stage) {
 			if it.row.failed {
 				it.row.failed, it.row.Message = false, st.Binding.Fail(it.row.Message, it.row.Err)
 			}
-			rows = append(rows, *it.row)
+			rows[i] = *it.row
 			continue
 		}
-		rows = append(rows, c.emitted(st, it.result, w))
+		c.emit(&rows[i], st, it.result, w)
 	}
 	c.rows, c.room = rows, rows
 }
 
-// emitted is the row of a result.
-func (c *Chain) emitted(st *Stage, res *Result, w watermark.Time) Row {
+// emit makes the row of a result.
+func (c *Chain) emit(row *Row, st *Stage, res *Result, w watermark.Time) {
 	c.arrivals++
 	m := st.Binding.Render(res) // which may add an error
 	if len(c.marks) == 0 {
@@ -42,11 +42,11 @@ func (c *Chain) emitted(st *Stage, res *Result, w watermark.Time) Row {
 	c.marks = c.marks[1:]
 	*mark = Mark{Operator: st.Name, Timing: res.Timing, RowKey: res.RowKey, Revision: res.Revision,
 		Spanned: res.Spanned, Start: res.Start, End: res.End, EventTime: res.Time, Watermark: w}
-	row := Row{Time: res.Time, Arrival: c.arrivals, Source: res.Source - 1, Entry: -1, Err: res.Err, Message: m, Mark: mark}
-	if res.Err != nil {
-		row.Flag, row.counted = Invalid, true // it goes out with its error and enters no further state
+	row.Time, row.Arrival, row.Source, row.Entry = res.Time, c.arrivals, res.Source-1, -1
+	row.Message, row.Mark = m, mark
+	if res.Err != nil { // it goes out with its error and enters no further state
+		row.Err, row.Flag, row.counted = res.Err, Invalid, true
 	}
-	return row
 }
 
 // leave puts the rows behind the last stage to the exit.

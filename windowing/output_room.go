@@ -30,11 +30,12 @@ func (r *room[T]) reset() {
 	r.used = r.used[:0]
 }
 
-// again empties rows for n others, in the same memory where that is worth it.
+// again gives n rows that are zero, in the memory of those before where that is
+// worth it.
 func again(rows []Row, n int) []Row {
 	if cap(rows) > roomMost {
 		rows = nil
 	}
 	clear(rows)
-	return slices.Grow(rows[:0], n)
+	return slices.Grow(rows[:0], n)[:n]
 }
