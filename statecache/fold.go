@@ -2,21 +2,27 @@ package statecache
 
 import (
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/connect-windowed/connect-windowed/statecache/internal/ordered"
 )
 
-// A frozen table is ordered first, a portion with each commit, in a third of
-// the time until the next one is due; then it is folded in half of it. The work
-// of folding within one commit is bounded three ways. Items: the share of the
-// table that the commit's bytes are of half a generation. Pages: distinct random
-// keys touch a page each, whatever they weigh. Deletes: one deleted range may
-// hold any part of the base.
+// What folds a frozen generation, see rest. It begins when the active one has grown
+// some: what that puts or deletes again need not reach the base, for it is looked at
+// first, in memory and after a crash, and brings or deletes the key when it is folded
+// itself. What is left of the frozen one is put in order over a quarter of the time
+// until the next is due, and then folded in half of it. The work of folding within
+// one commit is bounded three ways. Items: the share of the generation that the
+// commit's bytes are of half a generation. Pages: distinct random keys touch a page
+// each, whatever they weigh. Deletes: one deleted range may hold any part of the base.
 //
 // Where the pages or deletes do not suffice, the active generation grows past
 // its size, and the larger it grows the more the next commits fold: memory
 // stays bounded, and a larger generation touches fewer pages for each key.
 const (
-	orderShare  = 3       // bytes to order for each byte committed
-	orderBytes  = 1 << 14 // at least, with each commit
+	foldDelay   = 4       // part of a generation to wait for
+	foldStep    = 1 << 14 // bytes that a commit counts for at least, while it waits and sifts
+	siftShare   = 4       // part of a generation in which one is sifted
+	siftItems   = 64      // at least, with each commit
 	foldItems   = 16      // at least, with each commit
 	foldPages   = 128     // at most
 	foldDeletes = 1024    // at most
@@ -41,19 +47,23 @@ func (s *spaceState) budget(size, generation int) budget {
 // foldSlice folds the next slice of n.frozen, for a commit of size bytes, and
 // lets the generation go where it was the last.
 func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
+	if !s.tight && n.age < s.generation/foldDelay {
+		return nil
+	}
+	g := n.frozen
 	if n.work == 0 {
-		all, err := n.frozen.table.orderSome(max(orderBytes, orderShare*size))
-		if !all || err != nil {
-			return err
+		share := int64(len(g.index.entries)) * siftShare * int64(max(size, foldStep)) / int64(s.generation)
+		if all := g.sift(&n.active.index, n.pos, siftItems+int(share)); !all {
+			return nil
 		}
-		n.work = n.frozen.table.items()
+		n.work = 1 + g.rest.m.Len() + g.index.deleted.m.Len()
 	}
 	base, err := b.CreateBucketIfNotExists(bucketBase)
 	if err != nil {
 		return err
 	}
 	base.FillPercent = basePercent
-	f := folder{base: base, table: &n.frozen.table, pos: n.pos, budget: n.budget(size, s.generation)}
+	f := folder{base: base, frozen: g, active: &n.active.index, pos: n.pos, budget: n.budget(size, s.generation)}
 	if s.tight {
 		press := 1 + n.active.bytes/s.generation
 		f.pages += int64(press * 2 * size / s.db.Info().PageSize)
@@ -68,19 +78,63 @@ func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
 	if !done {
 		return nil
 	}
-	err = dropLog(b, n.frozen)
-	n.frozen, n.pos, n.work = nil, "", 0
-	return err
+	n.thaw()
+	return dropLog(b, g)
 }
 
-// folder moves a table into a base in key order. Everything below pos is
-// there; to do a part again does no harm.
+// rest is what of a frozen generation has to reach the base, in key order: the
+// number of the entry of each key. It points into the batches of the generation.
+type rest struct {
+	m      ordered.Map[uint32]
+	sifted int // entries looked at
+}
+
+// sift takes on so many entries and says whether they were the last. It leaves out
+// what newer deletes of the generation took, what the active generation decides, and
+// what is in the base already, below pos.
+func (g *generation) sift(active *index, pos string, items int) (all bool) {
+	x, r := &g.index, &g.rest
+	end := min(r.sifted+items, len(x.entries))
+	var puts []freshPut
+	var numbers []uint32
+	for r.sifted < end {
+		some := x.entries[r.sifted:min(r.sifted+block, end)]
+		active.fetch(some)
+		for i := range some {
+			e := &some[i]
+			key := x.key(e)
+			if x.moot(e, key) || text(key) < pos || active.decides(e.hash, key) {
+				continue
+			}
+			puts = append(puts, freshPut{key: text(key)})
+			numbers = append(numbers, uint32(r.sifted+i))
+		}
+		r.sifted += len(some)
+	}
+	for _, m := range sortedMarks(puts) {
+		r.m.Set(puts[m.put].key, numbers[m.put])
+	}
+	return end == len(x.entries)
+}
+
+// moot says that deleted ranges of the generation settle a key: a newer one took what
+// was put, any takes what was deleted.
+func (x *index) moot(e *indexed, key []byte) bool {
+	_, rank, ok := x.deleted.covers(text(key))
+	return ok && (e.gone() || rank > e.rank())
+}
+
+// folder moves the rest of a generation into a base in key order. Everything below
+// pos is there, or the active generation decides about it; to do a part again does
+// no harm.
 type folder struct {
 	budget
 	base   *bolt.Bucket
-	table  *table
+	frozen *generation
+	active *index
 	pos    string
 	stored []byte
+	arena  []byte
 }
 
 // touched counts the pages that the transaction took up so far.
@@ -93,26 +147,30 @@ func (f *folder) left() bool {
 	return f.items > 0 && f.deletes > 0 && f.touched() < f.pages
 }
 
-// run works until the budget is spent (false) or the table is in the base.
-// Where a put stands inside a deleted range, the range is taken up to it.
+// run works until the budget is spent (false) or the generation is in the base.
+// Where a key stands inside a deleted range, the range is taken up to it.
 func (f *folder) run() (done bool, err error) {
-	puts := f.table.puts.Seek(f.pos)
+	rest := f.frozen.rest.m.Seek(f.pos)
+	from, to, ranges := f.frozen.index.deleted.next(f.pos)
 	for f.left() {
-		from, to, ranges := f.table.deleted.next(f.pos)
+		if ranges && !before(f.pos, to) {
+			from, to, ranges = f.frozen.index.deleted.next(f.pos)
+		}
 		from = max(from, f.pos)
 		switch {
-		case ranges && (!puts.Valid() || from < puts.Key()):
-			if puts.Valid() && before(puts.Key(), to) {
-				to = puts.Key()
+		case ranges && (!rest.Valid() || from < rest.Key()):
+			part := to
+			if rest.Valid() && before(rest.Key(), to) {
+				part = rest.Key()
 			}
-			if done, err = f.erase(from, to); done || err != nil {
+			if done, err = f.erase(from, part); done || err != nil {
 				return done, err
 			}
-		case puts.Valid():
-			if err := f.put(puts.Key(), *puts.Value()); err != nil {
+		case rest.Valid():
+			if err := f.move(rest.Key(), *rest.Value()); err != nil {
 				return false, err
 			}
-			puts.Next()
+			rest.Next()
 		default:
 			return true, nil
 		}
@@ -120,22 +178,43 @@ func (f *folder) run() (done bool, err error) {
 	return false, nil
 }
 
-func (f *folder) put(key string, value []byte) error {
+// move does to the base what the newest operation on a key did, unless the active
+// generation has decided about it since.
+func (f *folder) move(key string, number uint32) error {
 	f.items--
-	f.stored = appendStored(f.stored[:0], raw(key))
 	f.pos = key + "\x00"
-	return f.base.Put(f.stored, appendEntry(make([]byte, 0, len(value)+recordFrame), f.stored, raw(key), value))
+	e := &f.frozen.index.entries[number]
+	if f.active.decides(e.hash, raw(key)) {
+		return nil
+	}
+	f.stored = appendStored(f.stored[:0], raw(key))
+	if e.gone() {
+		f.deletes--
+		return f.base.Delete(f.stored)
+	}
+	return f.base.Put(f.stored, f.entry(raw(key), f.frozen.index.value(e)))
+}
+
+// arenaSize is how much memory for records is taken at once.
+const arenaSize = 64 << 10
+
+// entry makes a record of the base, good until the transaction ends.
+func (f *folder) entry(key, value []byte) []byte {
+	if size := len(value) + recordFrame; cap(f.arena)-len(f.arena) < size {
+		f.arena = make([]byte, 0, max(size, arenaSize))
+	}
+	from := len(f.arena)
+	f.arena = appendEntry(f.arena, f.stored, key, value)
+	return f.arena[from:len(f.arena):len(f.arena)]
 }
 
 // erase deletes [from, to) from the base, as much as the budget allows. True
 // says that this was the end of all keys.
 func (f *folder) erase(from, to string) (end bool, err error) {
 	f.items--
-	if to == from+"\x00" {
-		f.deletes--
-		f.pos = to
-		f.stored = appendStored(f.stored[:0], raw(from))
-		return false, f.base.Delete(f.stored)
+	if known, _, ok := f.active.deleted.covers(from); ok {
+		f.pos = sooner(to, known)
+		return f.pos == "", nil
 	}
 	// Collect, then delete: a cursor skips entries of a leaf that changes
 	// under it.

@@ -31,10 +31,12 @@ type generation struct {
 	id    uint64 // names the bucket
 	first uint64 // sequence number of its first record
 	bytes int    // of its records
+	index index
 	table table
+	rest  rest // of it, while it is folded
 }
 
-// enter takes up a record that is in the log; the table points into it.
+// enter puts aside a record that the log has, for settle.
 func (g *generation) enter(record []byte) error {
 	version, batch, err := kv.Record(record)
 	if err == nil && version != logVersion {
@@ -48,6 +50,23 @@ func (g *generation) enter(record []byte) error {
 	return nil
 }
 
+// settle takes up what enter put aside.
+func (g *generation) settle() error {
+	for _, batch := range g.table.aside {
+		if err := g.index.apply(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes up the batch of a record that was just committed.
+func (g *generation) take(batch []byte) error {
+	g.bytes += len(batch) + recordFrame
+	g.table.apply(batch)
+	return g.index.apply(batch)
+}
+
 func (g *generation) bucket() []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(logPrefix), g.id)
 }
@@ -59,6 +78,7 @@ type spaceState struct {
 	frozen *generation // on its way into the base, or nil
 	pos    string      // keys of frozen below it are in the base
 	work   int         // items of frozen when its fold began, 0 before
+	age    int         // bytes committed since frozen is
 	next   uint64      // sequence number of the next record
 }
 
@@ -122,8 +142,8 @@ func decodeState(payload []byte) (spaceState, error) {
 	return s, d.Done()
 }
 
-// load replays the log. Its tables are ordered after the transaction: a writer
-// that has to grow the file waits for every reader.
+// load replays the log. It is indexed after the transaction: a writer that has to
+// grow the file waits for every reader.
 func (s *Space) load() error {
 	where := place{"reading the log of state", s.name}
 	err := s.view(where, func(tx *bolt.Tx) (err error) {
@@ -143,9 +163,13 @@ func (s *Space) load() error {
 		return err
 	}
 	return guard(s.path, where, func() error {
-		l, err := s.layers()
-		l.release()
-		return err
+		for _, g := range s.state.generations() {
+			if err := g.settle(); err != nil {
+				return err
+			}
+		}
+		s.state.age = s.state.active.bytes
+		return nil
 	})
 }
 
@@ -227,28 +251,63 @@ func (s *Space) write(tx *bolt.Tx, record []byte) (spaceState, error) {
 	if disk.next != n.next && disk.next != n.next+1 {
 		return n, fmt.Errorf("the file has %d commits of state %q, memory %d: %w", disk.next, s.name, n.next, kv.ErrCorrupt)
 	}
-	if n.frozen == nil && n.active.bytes >= s.generation {
-		n.frozen, n.pos, n.work = n.active, "", 0
-		n.active = &generation{id: n.frozen.id + 1, first: n.next}
-	}
-	if ahead := disk.next > n.next; ahead && disk.frozen == nil {
-		n.frozen = nil // its fold ended in the step that was thought failed
-	}
 	b, err := spaces.CreateBucketIfNotExists([]byte(s.name))
 	if err != nil {
 		return n, err
 	}
-	if err := writeLog(b, n.active, n.next, record, pieceSize(s.db.Info().PageSize)); err != nil {
+	if disk.next > n.next {
+		err = n.follow(b, &disk)
+	}
+	if err == nil && n.frozen != nil {
+		err = s.foldSlice(b, &n, len(record))
+	}
+	if err == nil && n.due(len(record), s.generation) {
+		err = n.freeze(b)
+	}
+	if err == nil {
+		err = writeLog(b, n.active, n.next, record, pieceSize(s.db.Info().PageSize))
+	}
+	if err != nil {
 		return n, err
 	}
-	if n.frozen != nil {
-		if err := s.foldSlice(b, &n, len(record)); err != nil {
-			return n, err
-		}
-	}
 	n.next++
+	n.age += max(len(record), foldStep)
 	return n, b.Put(keyState, kv.AppendRecord(nil, stateVersion, n.append(nil)))
 }
+
+// follow takes the steps that the file is ahead: a fold that ended, a generation
+// that was frozen.
+func (s *spaceState) follow(b *bolt.Bucket, disk *spaceState) error {
+	if s.frozen != nil && (disk.frozen == nil || disk.frozen.id != s.frozen.id) {
+		s.thaw()
+	}
+	if s.frozen == nil && disk.active.id > s.active.id {
+		return s.freeze(b)
+	}
+	return nil
+}
+
+// due says whether the active generation is full: with the record it would grow
+// past the size of one, and it is no small part of one.
+func (s *spaceState) due(record, generation int) bool {
+	return s.frozen == nil && s.active.bytes > 0 &&
+		s.active.bytes >= generation/2 && s.active.bytes+record > generation
+}
+
+// freeze begins a new generation. A record that a step which was thought failed left
+// in the old one goes, for the next record will be in the new one.
+func (s *spaceState) freeze(b *bolt.Bucket) error {
+	s.frozen, s.pos, s.work, s.age = s.active, "", 0, 0
+	s.active = &generation{id: s.frozen.id + 1, first: s.next}
+	log := b.Bucket(s.frozen.bucket())
+	if log == nil {
+		return fmt.Errorf("generation %d has no log: %w", s.frozen.id, kv.ErrCorrupt)
+	}
+	return cutLog(log, s.frozen.first, s.next)
+}
+
+// thaw forgets the frozen generation, whose fold has ended.
+func (s *spaceState) thaw() { s.frozen, s.pos, s.work, s.age = nil, "", 0, 0 }
 
 // writeLog appends a record under seq, in place of what a step that was
 // thought failed may have left there.

@@ -129,17 +129,12 @@ func (s *Space) Get(key []byte) (value []byte, err error) {
 	if s.closed.Load() {
 		return nil, ErrClosed
 	}
-	l, err := s.layers()
-	if err != nil {
-		return nil, err
-	}
-	defer l.release()
-	for _, t := range l.tables {
-		if v := t.puts.At(text(key)); v != nil {
-			return clone(*v), nil
-		}
-		if _, gone := t.deleted.covers(text(key)); gone {
-			return nil, nil
+	s.mu.Lock()
+	state := s.state
+	s.mu.Unlock()
+	for _, g := range state.generations() {
+		if v, found := g.get(key); found {
+			return v, nil
 		}
 	}
 	err = s.viewBase("reading state", func(b *bolt.Bucket) error {
@@ -173,8 +168,11 @@ func (s *Space) Commit(b *kv.Batch) error {
 		return fmt.Errorf("%w: Commit to %q during another one", ErrBusy, s.name)
 	}
 	defer s.writing.Store(false)
-	if b.Len() == 0 {
+	switch {
+	case b.Len() == 0:
 		return nil
+	case b.Size() > maxBatch:
+		return fmt.Errorf("commit to state %q: the batch has %d bytes, at most %d are allowed. Write less at once", s.name, b.Size(), maxBatch)
 	}
 	record := kv.AppendRecord(make([]byte, 0, b.Size()+recordFrame), logVersion, b.Bytes())
 	var next spaceState
@@ -186,9 +184,9 @@ func (s *Space) Commit(b *kv.Batch) error {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.state = next
-	return s.state.active.enter(record)
+	s.mu.Unlock()
+	return next.active.take(record[1 : 1+b.Size()])
 }
 
 // Close gives the name back. A second Close does nothing.
@@ -203,7 +201,7 @@ func (s *Space) Close() error {
 // Stats says how a Space is doing; for metrics.
 type Stats struct {
 	LogBytes int  // of both generations, in memory and on disk
-	LogKeys  int  // keys and deleted ranges of the log, as far as they were ordered
+	LogKeys  int  // keys and deleted ranges of both generations
 	Folding  bool // a frozen generation is on its way into the base
 }
 
@@ -223,7 +221,7 @@ func (s *Space) Stats() (st Stats) {
 	defer s.mu.Unlock()
 	for _, g := range s.state.generations() {
 		st.LogBytes += g.bytes
-		st.LogKeys += g.table.count()
+		st.LogKeys += g.index.count()
 	}
 	st.Folding = s.state.frozen != nil
 	return st

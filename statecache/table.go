@@ -65,17 +65,6 @@ func (t *table) unpin() {
 	t.pins--
 }
 
-// orderSome takes on batches of about so many bytes, one at least, and says
-// whether that was all. While reads keep the table as it is it does nothing.
-func (t *table) orderSome(bytes int) (all bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pins > 0 {
-		return len(t.aside) == 0, nil
-	}
-	return t.orderLocked(bytes)
-}
-
 func (t *table) orderLocked(bytes int) (all bool, err error) {
 	n := 0
 	for ; n < len(t.aside) && bytes > 0; n++ {
@@ -154,16 +143,6 @@ func (f *fresh) sorted() []mark {
 		}
 	}
 	return slices.DeleteFunc(marks, func(m mark) bool { return taken[m.put] })
-}
-
-// items is the work that folding the table takes, roughly. It wants order first.
-func (t *table) items() int { return t.puts.Len() + t.deleted.m.Len() }
-
-// count is items for whoever is not the one that changes the table.
-func (t *table) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.items()
 }
 
 // layers are the tables of a Space as a read sees them, newest first.
@@ -251,6 +230,14 @@ func later(a, b string) string {
 		return ""
 	}
 	return max(a, b)
+}
+
+// sooner is the earlier of two ends of ranges.
+func sooner(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return min(a, b)
 }
 
 // text and raw see bytes as text and back without a copy. The bytes must not

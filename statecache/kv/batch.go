@@ -3,15 +3,7 @@ package kv
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"slices"
-)
-
-// The operations of a batch. The numbers are on disk: never reuse one.
-const (
-	opPut       = 1 // key, value
-	opDelete    = 2 // from, to; an empty to means to the end
-	opDeleteKey = 3 // key followed by a zero byte: [key, key 00), aliased as both bounds
 )
 
 // Batch is a write set in the form in which it is stored: operations one
@@ -28,7 +20,7 @@ func (b *Batch) Put(key, value []byte) { b.put(nil, key, value) }
 // put is Put for a key in two pieces.
 func (b *Batch) put(prefix, key, value []byte) {
 	b.ops++
-	data := AppendUvarint(append(b.data, opPut), uint64(len(prefix)+len(key)))
+	data := AppendUvarint(append(b.data, byte(OpPut)), uint64(len(prefix)+len(key)))
 	data = append(append(data, prefix...), key...)
 	b.data = AppendBlob(data, value)
 }
@@ -40,11 +32,11 @@ func (b *Batch) Delete(from, to []byte) {
 	case len(to) > 0 && bytes.Compare(from, to) >= 0:
 	case len(to) == len(from)+1 && to[len(from)] == 0 && bytes.HasPrefix(to, from):
 		b.ops++
-		b.data = append(b.data, opDeleteKey)
+		b.data = append(b.data, byte(OpDeleteKey))
 		b.data = AppendBlob(b.data, to)
 	default:
 		b.ops++
-		b.data = append(b.data, opDelete)
+		b.data = append(b.data, byte(OpDelete))
 		b.data = AppendBlob(b.data, from)
 		b.data = AppendBlob(b.data, to)
 	}
@@ -74,33 +66,16 @@ func (b *Batch) Reset() { b.data, b.ops = b.data[:0], 0 }
 // with the number of the operation, after the operations before it were
 // passed on: a caller that must not see half a batch checks a checksum first.
 func ReadBatch(data []byte, put func(key, value []byte), del func(from, to []byte)) error {
-	for n := 0; len(data) > 0; n++ {
-		var a, b []byte
-		var ok bool
-		op := data[0]
-		a, data, ok = blob(data[1:])
-		switch {
-		case !ok:
-			return fmt.Errorf("operation %d of the batch is cut short: %w", n, ErrCorrupt)
-		case op == opDeleteKey:
-			if len(a) == 0 || a[len(a)-1] != 0 {
-				return fmt.Errorf("operation %d of the batch deletes a key without its end mark: %w", n, ErrCorrupt)
-			}
-			del(a[:len(a)-1:len(a)-1], a)
-			continue
-		case op != opPut && op != opDelete:
-			return fmt.Errorf("operation %d of the batch has the unknown type %d: %w", n, op, ErrCorrupt)
-		}
-		if b, data, ok = blob(data); !ok {
-			return fmt.Errorf("operation %d of the batch is cut short: %w", n, ErrCorrupt)
-		}
-		if op == opPut {
+	r := NewBatchReader(data)
+	for r.Next() {
+		a, b := data[r.A:r.AEnd:r.AEnd], data[r.B:r.BEnd:r.BEnd]
+		if r.Op == OpPut {
 			put(a, b)
 		} else {
 			del(a, b)
 		}
 	}
-	return nil
+	return r.Err()
 }
 
 // blob reads what AppendBlob wrote.

@@ -1,0 +1,71 @@
+package statecache
+
+import "github.com/connect-windowed/connect-windowed/statecache/internal/ordered"
+
+// span is a deleted range from the key under which it stands; an empty to means
+// the end of all keys.
+type span struct {
+	to   string
+	rank uint64 // of the delete, see index
+}
+
+// spans are deleted ranges, disjoint, each with the rank of the newest delete of
+// its keys. Deletes come in the order of their ranks.
+type spans struct{ m ordered.Map[span] }
+
+// add takes up the newest delete.
+func (s *spans) add(from, to string, rank uint64) {
+	if !before(from, to) {
+		return
+	}
+	if c := s.m.Before(from); c.Valid() && c.Key() < from && before(from, c.Value().to) {
+		old := *c.Value()
+		c.Value().to = from
+		if above(old.to, to) || old.to == "" && to != "" {
+			s.m.Set(to, old)
+		}
+	}
+	var rest span // of the last range that begins inside
+	for c := s.m.Seek(from); c.Valid() && before(c.Key(), to); c.Next() {
+		rest = *c.Value()
+	}
+	s.m.DeleteRange(from, to)
+	if rest.rank != 0 && to != "" && (rest.to == "" || rest.to > to) {
+		s.m.Set(to, rest)
+	}
+	s.m.Set(from, span{to, rank})
+}
+
+// covers says whether a range holds key, where that range ends and its rank.
+func (s *spans) covers(key string) (to string, rank uint64, ok bool) {
+	if s.m.Len() == 0 {
+		return "", 0, false
+	}
+	c := s.m.Before(key)
+	if !c.Valid() || !before(key, c.Value().to) {
+		return "", 0, false
+	}
+	return c.Value().to, c.Value().rank, true
+}
+
+func (s *spans) hold(key string) bool {
+	_, _, ok := s.covers(key)
+	return ok
+}
+
+// next returns the first range that ends after key, with those that follow it
+// without a gap.
+func (s *spans) next(key string) (from, to string, ok bool) {
+	c := s.m.Before(key)
+	if !c.Valid() || !before(key, c.Value().to) {
+		c = s.m.Seek(key)
+	}
+	if !c.Valid() {
+		return "", "", false
+	}
+	from, to = c.Key(), c.Value().to
+	for c.Next(); to != "" && c.Valid() && c.Key() == to; c.Next() {
+		to = c.Value().to
+	}
+	return from, to, true
+}
