@@ -202,3 +202,10 @@ func TestDiskFull(t *testing.T) {
 	verify(t, f.handle)
 	require.Equal(t, 0, len(contents(t, lease(t, f, "orders")))%200, "whole batches only")
 }
+
+// cpuTime is what the process has used of processors.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -2,26 +2,25 @@ package statecache
 
 import (
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/connect-windowed/connect-windowed/statecache/internal/ordered"
 )
 
-// What folds a frozen generation, see rest. It begins when the active one has grown
-// some: what that puts or deletes again need not reach the base, for it is looked at
-// first, in memory and after a crash, and brings or deletes the key when it is folded
-// itself. What is left of the frozen one is put in order over a quarter of the time
-// until the next is due, and then folded in half of it. The work of folding within
-// one commit is bounded three ways. Items: the share of the generation that the
-// commit's bytes are of half a generation. Pages: distinct random keys touch a page
-// each, whatever they weigh. Deletes: one deleted range may hold any part of the base.
+// A frozen generation, see rest, waits until the active one is half full: what that
+// puts or deletes again need not reach the base, for it is looked at first, in memory
+// and after a crash, and brings or deletes the key when it is folded itself. What is
+// left of the frozen one is put in order over an eighth of a generation, and then
+// folded in three eighths. The work of folding within one commit is bounded three
+// ways. Items: the share of what is left that the commit's bytes are of the time for
+// it. Pages: distinct random keys touch a page each, whatever they weigh. Deletes: one
+// deleted range may hold any part of the base. A large commit may fold as much as it
+// writes.
 //
 // Where the pages or deletes do not suffice, the active generation grows past
 // its size, and the larger it grows the more the next commits fold: memory
 // stays bounded, and a larger generation touches fewer pages for each key.
 const (
-	foldDelay   = 4       // part of a generation to wait for
+	foldDelay   = 2       // part of a generation to wait for
 	foldStep    = 1 << 14 // bytes that a commit counts for at least, while it waits and sifts
-	siftShare   = 4       // part of a generation in which one is sifted
+	siftShare   = 8       // part of a generation in which one is sifted
 	siftItems   = 64      // at least, with each commit
 	foldItems   = 16      // at least, with each commit
 	foldPages   = 128     // at most
@@ -34,13 +33,13 @@ type budget struct {
 	pages          int64
 }
 
-func (s *spaceState) budget(size, generation int) budget {
+func (s *spaceState) budget(size, generation, pageSize int) budget {
 	press := 1 + s.active.bytes/generation
-	share := int(int64(s.work) * int64(size) / int64(generation/2+1))
+	share := int(int64(s.work) * int64(size) / int64(generation*3/8+1))
 	return budget{
 		items:   (foldItems + share) * press,
-		deletes: foldDeletes * press,
-		pages:   int64(foldPages * press),
+		deletes: max(foldDeletes, size/putBytes) * press,
+		pages:   int64(max(foldPages, size/pageSize) * press),
 	}
 }
 
@@ -56,14 +55,14 @@ func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
 		if all := g.sift(&n.active.index, n.pos, siftItems+int(share)); !all {
 			return nil
 		}
-		n.work = 1 + g.rest.m.Len() + g.index.deleted.m.Len()
+		n.work = 1 + g.rest.size + g.index.deleted.m.Len()
 	}
 	base, err := b.CreateBucketIfNotExists(bucketBase)
 	if err != nil {
 		return err
 	}
 	base.FillPercent = basePercent
-	f := folder{base: base, frozen: g, active: &n.active.index, pos: n.pos, budget: n.budget(size, s.generation)}
+	f := folder{base: base, frozen: g, active: &n.active.index, pos: n.pos, budget: n.budget(size, s.generation, s.db.Info().PageSize)}
 	if s.tight {
 		press := 1 + n.active.bytes/s.generation
 		f.pages += int64(press * 2 * size / s.db.Info().PageSize)
@@ -80,48 +79,6 @@ func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
 	}
 	n.thaw()
 	return dropLog(b, g)
-}
-
-// rest is what of a frozen generation has to reach the base, in key order: the
-// number of the entry of each key. It points into the batches of the generation.
-type rest struct {
-	m      ordered.Map[uint32]
-	sifted int // entries looked at
-}
-
-// sift takes on so many entries and says whether they were the last. It leaves out
-// what newer deletes of the generation took, what the active generation decides, and
-// what is in the base already, below pos.
-func (g *generation) sift(active *index, pos string, items int) (all bool) {
-	x, r := &g.index, &g.rest
-	end := min(r.sifted+items, len(x.entries))
-	var puts []freshPut
-	var numbers []uint32
-	for r.sifted < end {
-		some := x.entries[r.sifted:min(r.sifted+block, end)]
-		active.fetch(some)
-		for i := range some {
-			e := &some[i]
-			key := x.key(e)
-			if x.moot(e, key) || text(key) < pos || active.decides(e.hash, key) {
-				continue
-			}
-			puts = append(puts, freshPut{key: text(key)})
-			numbers = append(numbers, uint32(r.sifted+i))
-		}
-		r.sifted += len(some)
-	}
-	for _, m := range sortedMarks(puts) {
-		r.m.Set(puts[m.put].key, numbers[m.put])
-	}
-	return end == len(x.entries)
-}
-
-// moot says that deleted ranges of the generation settle a key: a newer one took what
-// was put, any takes what was deleted.
-func (x *index) moot(e *indexed, key []byte) bool {
-	_, rank, ok := x.deleted.covers(text(key))
-	return ok && (e.gone() || rank > e.rank())
 }
 
 // folder moves the rest of a generation into a base in key order. Everything below
@@ -150,40 +107,41 @@ func (f *folder) left() bool {
 // run works until the budget is spent (false) or the generation is in the base.
 // Where a key stands inside a deleted range, the range is taken up to it.
 func (f *folder) run() (done bool, err error) {
-	rest := f.frozen.rest.m.Seek(f.pos)
-	from, to, ranges := f.frozen.index.deleted.next(f.pos)
+	x, rest := &f.frozen.index, &f.frozen.rest
+	rest.seek(x, f.pos)
+	from, to, ranges := x.deleted.next(f.pos)
 	for f.left() {
 		if ranges && !before(f.pos, to) {
-			from, to, ranges = f.frozen.index.deleted.next(f.pos)
+			from, to, ranges = x.deleted.next(f.pos)
 		}
 		from = max(from, f.pos)
-		switch {
-		case ranges && (!rest.Valid() || from < rest.Key()):
+		switch more := len(rest.heads) > 0; {
+		case ranges && (!more || from < rest.heads[0].key):
 			part := to
-			if rest.Valid() && before(rest.Key(), to) {
-				part = rest.Key()
+			if more {
+				part = sooner(to, rest.heads[0].key)
 			}
 			if done, err = f.erase(from, part); done || err != nil {
 				return done, err
 			}
-		case rest.Valid():
-			if err := f.move(rest.Key(), *rest.Value()); err != nil {
+		case more:
+			if err := f.move(rest.heads[0].key, &x.entries[rest.heads[0].run[0]]); err != nil {
 				return false, err
 			}
-			rest.Next()
+			rest.next(x)
 		default:
 			return true, nil
 		}
 	}
+	rest.pos, rest.placed = f.pos, true
 	return false, nil
 }
 
 // move does to the base what the newest operation on a key did, unless the active
 // generation has decided about it since.
-func (f *folder) move(key string, number uint32) error {
+func (f *folder) move(key string, e *indexed) error {
 	f.items--
 	f.pos = key + "\x00"
-	e := &f.frozen.index.entries[number]
 	if f.active.decides(e.hash, raw(key)) {
 		return nil
 	}

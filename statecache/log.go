@@ -214,10 +214,22 @@ func replay(b *bolt.Bucket, g *generation, end uint64) error {
 	return nil
 }
 
-// A record is stored in pieces of which three fill a page of the file: a
-// larger value would make bbolt keep up to four in one run of pages and write
-// all of them again with the next.
-func pieceSize(pageSize int) int { return (pageSize-pageHeader-1)/3 - leafElement - pieceKey }
+// pieceSize is the size of the pieces in which a record of so many bytes is stored.
+// Three fill a page of the file: a larger value would make bbolt keep up to four in
+// one run of pages and write all of them again with the next. Of a large record two
+// fill such a run, of a length that is little against the record: fewer pages to find
+// and to write one by one.
+func pieceSize(pageSize, record int) int {
+	if pages := min(record/pageSize/runShare, mostRun); pages > 1 {
+		return (pages*pageSize-pageHeader)/2 - leafElement - pieceKey
+	}
+	return (pageSize-pageHeader-1)/3 - leafElement - pieceKey
+}
+
+const (
+	runShare = 64 // part of a record in one run of pages
+	mostRun  = 16 // pages
+)
 
 const (
 	leafElement = 16 // what bbolt spends on an entry beside key and value
@@ -265,7 +277,7 @@ func (s *Space) write(tx *bolt.Tx, record []byte) (spaceState, error) {
 		err = n.freeze(b)
 	}
 	if err == nil {
-		err = writeLog(b, n.active, n.next, record, pieceSize(s.db.Info().PageSize))
+		err = writeLog(b, n.active, n.next, record, pieceSize(s.db.Info().PageSize, len(record)))
 	}
 	if err != nil {
 		return n, err

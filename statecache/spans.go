@@ -69,3 +69,31 @@ func (s *spans) next(key string) (from, to string, ok bool) {
 	}
 	return from, to, true
 }
+
+// spanFinder looks up keys that are often near each other: it remembers the range, or
+// the gap between two, in which the last one was. The spans do not change meanwhile.
+type spanFinder struct {
+	*spans
+	from, to string
+	rank     uint64 // 0 in a gap
+	known    bool
+}
+
+// find says whether a range holds key, and the rank of that.
+func (f *spanFinder) find(key string) (rank uint64, ok bool) {
+	if f.known && f.from <= key && before(key, f.to) {
+		return f.rank, f.rank != 0
+	}
+	f.from, f.to, f.rank, f.known = "", "", 0, true
+	if c := f.m.Before(key); c.Valid() {
+		if before(key, c.Value().to) {
+			f.from, f.to, f.rank = c.Key(), c.Value().to, c.Value().rank
+			return f.rank, true
+		}
+		f.from = c.Value().to
+	}
+	if c := f.m.Seek(key); c.Valid() {
+		f.to = c.Key()
+	}
+	return 0, false
+}

@@ -1,0 +1,251 @@
+package statecache
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/statecache/kv"
+)
+
+// TestSpans holds deleted ranges and their ranks against one number for each key.
+func TestSpans(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	const n = 40
+	key := func(i int) string { return fmt.Sprintf("%02d", i) }
+	end := func(i int) string {
+		if i == n {
+			return ""
+		}
+		return key(i)
+	}
+	for range 500 {
+		var set spans
+		var ranks [n]uint64
+		for rank := uint64(1); rank < uint64(2+r.IntN(15)); rank++ {
+			from, to := r.IntN(n), r.IntN(n+1)
+			set.add(key(from), end(to), rank)
+			for i := from; i < to; i++ {
+				ranks[i] = rank
+			}
+		}
+		finder := spanFinder{spans: &set}
+		for range 3 * n {
+			i := r.IntN(n)
+			to, rank, ok := set.covers(key(i))
+			require.Equal(t, ranks[i] != 0, ok)
+			require.Equal(t, ranks[i], rank)
+			if last := i; ok {
+				for ; last < n && ranks[last] == rank; last++ {
+				}
+				require.True(t, to != "" && to <= end(last) || end(last) == "", "%q is past %q", to, end(last))
+			}
+			rank, ok = finder.find(key(i))
+			require.Equal(t, ranks[i] != 0, ok)
+			require.Equal(t, ranks[i], rank)
+
+			from, to, ok := set.next(key(i))
+			first := i
+			for ; first < n && ranks[first] == 0; first++ {
+			}
+			require.Equal(t, first < n, ok)
+			if last := first; ok {
+				for ; last < n && ranks[last] != 0; last++ {
+				}
+				require.LessOrEqual(t, from, key(first))
+				require.Equal(t, end(last), to, "ranges that touch are one")
+			}
+		}
+	}
+}
+
+// TestIndex holds the index of some batches against a map.
+func TestIndex(t *testing.T) {
+	for _, keys := range []int{1, 20, 5000} {
+		m := newMachine(t, uint64(time.Now().UnixNano()), keys)
+		var x index
+		_, found := x.get([]byte("k"))
+		require.False(t, found, "an empty index")
+		decided := map[string]bool{}
+		for range 300 {
+			var b kv.Batch
+			m.model = m.batch(&b)
+			require.NoError(t, x.apply(b.Bytes()))
+			require.NoError(t, kv.ReadBatch(b.Bytes(),
+				func(key, _ []byte) { decided[string(key)] = true },
+				func(from, to []byte) {
+					for i := range keys {
+						if k := fmt.Sprintf("k%05d", i); string(from) <= k && before(k, string(to)) {
+							decided[k] = true
+						}
+					}
+				}))
+			for range 5 {
+				k := m.key()
+				v, found := x.get([]byte(k))
+				want, there := m.model[k]
+				require.Equal(t, there, v != nil, "%.9q", k)
+				require.Equal(t, want, string(v))
+				require.Equal(t, found, x.decides(hashOf([]byte(k)), []byte(k)))
+				if strings.HasPrefix(k, "k0") {
+					require.Equal(t, decided[k], found, "%q", k)
+				}
+			}
+		}
+	}
+}
+
+// TestIndexOfOneHash: keys whose hashes agree are still different keys.
+func TestIndexOfOneHash(t *testing.T) {
+	batch := []byte("abcdefgh")
+	var x index
+	x.batches = [][]byte{batch}
+	var some []indexed
+	for i := range uint32(8) {
+		some = append(some, indexed{hash: math.MaxUint32, at: i, size: 1})
+	}
+	for i := range some[:4] {
+		some[i].hash = 0
+	}
+	x.batches[0] = append([]byte{0}, batch...)
+	for i := range some {
+		some[i].at++
+	}
+	x.enter(some)
+	x.enter(some)
+	require.Len(t, x.entries, 8)
+	for _, e := range some {
+		require.Equal(t, e.at, x.find(e.hash, x.key(&e)).at)
+		require.Nil(t, x.find(^e.hash, x.key(&e)))
+	}
+}
+
+// overlapping makes batches in which the active generation takes up again, deletes or
+// deletes by range what is being folded, and leaves some of it alone.
+func (m *machine) overlapping(b *kv.Batch, step int) map[string]string {
+	next := maps.Clone(m.model)
+	key := func(i int) string { return fmt.Sprintf("k%04d", i) }
+	for range 2 + m.r.IntN(6) {
+		i := m.r.IntN(m.keys)
+		switch k := key(i); m.r.IntN(8) {
+		case 0:
+			b.Delete([]byte(k), kv.After([]byte(k)))
+			delete(next, k)
+		case 1:
+			to := key(i + 1 + m.r.IntN(m.keys/6))
+			b.Delete([]byte(k), []byte(to))
+			maps.DeleteFunc(next, func(key, _ string) bool { return key >= k && key < to })
+			if m.r.IntN(2) == 0 { // in the range just deleted
+				b.Put([]byte(k), []byte("again"))
+				next[k] = "again"
+			}
+		default:
+			v := fmt.Sprintf("%d of %s %s", step, k, strings.Repeat("v", m.r.IntN(20)))
+			b.Put([]byte(k), []byte(v))
+			next[k] = v
+		}
+	}
+	return next
+}
+
+// TestFoldUnderOverwriting folds tiny generations over many commits, each followed by
+// a kill, while the next ones overwrite and delete the same few keys.
+func TestFoldUnderOverwriting(t *testing.T) {
+	for _, keys := range []int{12, 60, 400} {
+		t.Run(fmt.Sprint(keys), func(t *testing.T) {
+			m := newMachine(t, uint64(time.Now().UnixNano()), keys)
+			dir := t.TempDir()
+			opts := Options{NoSync: true, GenerationBytes: 3000 + 20*keys}
+			f := open(t, filepath.Join(dir, "state.db"), opts)
+			s := lease(t, f, "a")
+			var b kv.Batch
+			partly := 0
+			for step := range 500 {
+				b.Reset()
+				m.model = m.overlapping(&b, step)
+				require.NoError(t, s.Commit(&b))
+				require.Equal(t, m.model, contents(t, s))
+				if s.state.pos != "" {
+					partly++
+				}
+				if step%3 == 0 || s.state.pos != "" {
+					m.reopened(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts)
+				}
+			}
+			require.Greater(t, partly, 10)
+			settle(t, s)
+			settle(t, s)
+			require.Equal(t, len(m.model), baseKeys(t, s), "the base has what there is")
+			verify(t, f.handle)
+		})
+	}
+}
+
+// reopened opens a copy of the file, compares, goes on for a while and compares the
+// base with what there is.
+func (m *machine) reopened(s *Space, path string, opts Options) {
+	t := m.t
+	copyFile(t, s.path, path)
+	after := *m
+	f, err := Open(path, opts)
+	require.NoError(t, err)
+	c, err := f.Lease("a")
+	require.NoError(t, err)
+	require.Equal(t, after.model, contents(t, c))
+	var b kv.Batch
+	for i := range m.r.IntN(30) {
+		b.Reset()
+		after.model = after.overlapping(&b, i)
+		require.NoError(t, c.Commit(&b))
+	}
+	require.Equal(t, after.model, contents(t, c))
+	require.NoError(t, c.Close())
+	require.NoError(t, f.Close())
+}
+
+// TestFailedCommitsUnderOverwriting makes commits fail with and without their changes
+// in the file, and goes on with the same batch or another one of another size.
+func TestFailedCommitsUnderOverwriting(t *testing.T) {
+	m := newMachine(t, uint64(time.Now().UnixNano()), 60)
+	path := filepath.Join(t.TempDir(), "state.db")
+	opts := Options{NoSync: true, GenerationBytes: 3000}
+	f := open(t, path, opts)
+	s := lease(t, f, "a")
+	for step := range 800 {
+		var b kv.Batch
+		next := m.overlapping(&b, step)
+		for range m.r.IntN(3) {
+			f.fail = failing(m.r.IntN(2) == 0)
+			require.ErrorIs(t, s.Commit(&b), errInjected)
+			f.fail = failure{}
+			require.Equal(t, m.model, contents(t, s), "nothing has changed")
+			if m.r.IntN(2) == 0 {
+				b.Reset()
+				next = m.overlapping(&b, step)
+				if m.r.IntN(4) == 0 { // enough for the next generation
+					b.Put([]byte("large"), make([]byte, 2000))
+					next["large"] = string(make([]byte, 2000))
+				}
+			}
+		}
+		require.NoError(t, s.Commit(&b))
+		m.model = next
+		require.Equal(t, m.model, contents(t, s))
+		if step%10 == 0 {
+			m.reopened(s, path+fmt.Sprint(step), opts)
+		}
+	}
+	settle(t, s)
+	settle(t, s)
+	require.Equal(t, len(m.model), baseKeys(t, s))
+	verify(t, f.handle)
+}
