@@ -53,10 +53,9 @@ func hashOf(key []byte) uint32 { return uint32(maphash.Bytes(seed, key) >> 32) }
 // side by side, where one after the other would wait for memory each time.
 const block = 64
 
-// apply takes up the operations of a batch, which must not change any more.
+// apply takes up the operations of a batch, which must not change any more. The
+// caller holds the lock where reads may overlap.
 func (x *index) apply(batch []byte) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.batches = append(x.batches, batch)
 	number := uint32(len(x.batches) - 1)
 	x.reserve(len(batch) / (2 * putBytes))

@@ -52,6 +52,8 @@ func (g *generation) enter(record []byte) error {
 
 // settle takes up what enter put aside.
 func (g *generation) settle() error {
+	g.index.mu.Lock()
+	defer g.index.mu.Unlock()
 	for _, batch := range g.table.aside {
 		if err := g.index.apply(batch); err != nil {
 			return err
@@ -60,11 +62,14 @@ func (g *generation) settle() error {
 	return nil
 }
 
-// take takes up the batch of a record that was just committed.
+// take takes up the batch of a record that was just committed. A read that begins
+// after one that has seen it sees it too.
 func (g *generation) take(batch []byte) error {
-	g.bytes += len(batch) + recordFrame
+	g.index.mu.Lock()
+	defer g.index.mu.Unlock()
+	err := g.index.apply(batch)
 	g.table.apply(batch)
-	return g.index.apply(batch)
+	return err
 }
 
 func (g *generation) bucket() []byte {

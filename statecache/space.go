@@ -185,6 +185,7 @@ func (s *Space) Commit(b *kv.Batch) error {
 	}
 	s.mu.Lock()
 	s.state = next
+	next.active.bytes += len(record)
 	s.mu.Unlock()
 	return next.active.take(record[1 : 1+b.Size()])
 }
