@@ -9,13 +9,14 @@
 //
 // A Space is a log in front of a sorted base. A commit appends the batch as it
 // is under a growing sequence number (a few pages), and keeps its bytes in
-// memory, where a table points into them once somebody reads. When the log has
-// grown to some MiB its generation is frozen; each following commit orders a
-// portion of it, and then folds a bounded slice into the base, in key order and
-// in its own transaction; then the generation's log goes in one piece. So a commit costs
-// what it changes, whatever the state weighs, and memory holds two generations
-// and never the base. It is a log-structured merge tree with two levels whose
-// merge is done by the writer a little at a time (O'Neil et al., 1996).
+// memory, where a hash index finds the newest operation on each key. When the log
+// has grown to some MiB its generation is frozen. What the next generation puts or
+// deletes again never reaches the base; the rest is put in order, a portion with each
+// commit, and then folded into the base, a bounded slice with each commit, in key
+// order and in its transaction; then the generation's log goes in one piece. So a
+// commit costs what it changes, whatever the state weighs, and memory holds two
+// generations and never the base. It is a log-structured merge tree with two levels
+// whose merge is done by the writer a little at a time (O'Neil et al., 1996).
 //
 // # Layout of the file
 //

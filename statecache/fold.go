@@ -11,8 +11,8 @@ import (
 // folded in three eighths. The work of folding within one commit is bounded three
 // ways. Items: the share of what is left that the commit's bytes are of the time for
 // it. Pages: distinct random keys touch a page each, whatever they weigh. Deletes: one
-// deleted range may hold any part of the base. A large commit may fold as much as it
-// writes.
+// deleted range may hold any part of the base. A large commit may touch a quarter of
+// the pages that it writes itself: the more a fold is put off, the less is left of it.
 //
 // Where the pages or deletes do not suffice, the active generation grows past
 // its size, and the larger it grows the more the next commits fold: memory
@@ -39,7 +39,7 @@ func (s *spaceState) budget(size, generation, pageSize int) budget {
 	return budget{
 		items:   (foldItems + share) * press,
 		deletes: max(foldDeletes, size/putBytes) * press,
-		pages:   int64(max(foldPages, size/pageSize) * press),
+		pages:   int64(max(foldPages, size/pageSize/4) * press),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // DefaultGenerationBytes is the size of the log at which it begins to fold
 // into the base. The log of a Space takes up to twice this in memory, plus
-// about as much again for its index while it folds and after a read.
+// about as much again for its indexes, more than half of that only after a scan.
 const DefaultGenerationBytes = 32 << 20
 
 // Space is the state under one name in a File: a kv.Store for one owner.

@@ -14,10 +14,8 @@ import (
 // table is what a generation of the log says, in key order. Keys and values
 // are spans of the log records, which it keeps; nothing is copied.
 //
-// Nothing that runs reads back what it wrote, so records are only put aside when
-// they come. They are ordered when somebody asks: at the next read, and when the
-// generation is frozen, a portion with each commit; a key that was written again
-// and again is ordered once in a portion.
+// It is for scans: Get and the fold go by the index. Records are put aside when they
+// come and ordered when somebody scans.
 //
 // An entry of puts is newer than every range of deleted that holds it: a
 // delete removes the puts in its range, and a later put does not cut the
