@@ -35,8 +35,9 @@ var (
 // nursery collects what is constructed on one goroutine.
 type nursery struct {
 	goroutine string
-	input     bool // the child input of a host: operators in its processors stand on their own
-	direct    bool // an operator that a host calls directly; elsewhere they are refused
+	input     bool   // the child input of a host: operators in its processors stand on their own
+	alone     string // the kind of that input where it has no processors
+	direct    bool   // an operator that a host calls directly; elsewhere they are refused
 	operators []*operator
 	hosts     int
 	moves     []*PartitionMoves // of inputs inside of input
@@ -101,7 +102,11 @@ func operatorInside(op *operator) (p service.BatchProcessor, inside bool, err er
 
 // buildInput constructs the child input of a host.
 func buildInput(conf *service.ParsedConfig) (child *service.OwnedInput, moves []*PartitionMoves, err error) {
-	n, err := observe(&nursery{input: true}, func() (err error) {
+	raw, err := conf.FieldAny(fieldInput)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := observe(&nursery{input: true, alone: standsAlone(raw)}, func() (err error) {
 		child, err = conf.FieldInput(fieldInput)
 		return err
 	})
@@ -123,6 +128,19 @@ type built struct {
 	memory    int64 // bytes of state in memory, 0: no limit
 	timers    bool  // of the input
 }
+
+// sums says that only windows, which keep sums of messages, keep anything, and that
+// memory is not budgeted.
+func (b *built) sums() bool {
+	for _, op := range b.operators {
+		if op.stage.Operator != nil && !summing[op.kind] {
+			return false
+		}
+	}
+	return b.memory == 0
+}
+
+var summing = map[string]bool{kindTumbling: true, kindSliding: true, kindCumulative: true, kindSession: true}
 
 func newBuilt(conf *service.ParsedConfig, memory int64) *built {
 	return &built{foreign: &foreign{}, memory: memory, timers: conf.Contains(fieldOnEnd)} // a field of the input only

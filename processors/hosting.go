@@ -132,6 +132,24 @@ func (h *hosted) start(res *service.Resources, state, name string, cfg host.Conf
 	return nil
 }
 
+// offered makes what is offered of what an input gave.
+func (h *hosted) offered(messages service.MessageBatch) (*host.Batch, map[int]error) {
+	handed := takeHanded(messages)
+	if handed == nil {
+		return h.batch(messages)
+	}
+	b, errs := h.batch(handed.Messages())
+	b.Flows = handed.Lag()
+	if h.built.sums() {
+		b.Freed = b.Bytes - b.Bytes/summedShare
+	}
+	return b, errs
+}
+
+// summedShare is the part of the bytes of messages that a window operator, which sums
+// them up, is expected to put into its state until the next commit.
+const summedShare = 4
+
 // batch makes what is offered of messages.
 func (h *hosted) batch(messages service.MessageBatch) (*host.Batch, map[int]error) {
 	m := takeBatchMemory(len(messages))

@@ -98,7 +98,7 @@ func (w *windowedInput) reader() {
 }
 
 func (w *windowedInput) offer(messages service.MessageBatch, ack service.AckFunc) error {
-	b, errs := w.batch(messages)
+	b, errs := w.offered(messages)
 	for i, err := range errs {
 		invalidate(&b.Rows[i], err)
 	}

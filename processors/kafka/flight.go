@@ -17,9 +17,10 @@ type flight struct {
 // parcel is a batch of records of one partition, handed out at once.
 type parcel struct {
 	lane     *lane
-	records  []*kgo.Record // that are not acknowledged
+	records  []*kgo.Record // that are not acknowledged, nil where they were handed over
 	bytes    int
 	end      int64           // of the partition, when this was handed out
+	first    int64           // offset of those it was handed out with
 	last     kgo.EpochOffset // behind the last record it was handed out with
 	highest  kgo.EpochOffset // the first record that is not acknowledged, where one before it is
 	done     bool

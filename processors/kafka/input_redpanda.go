@@ -40,7 +40,12 @@ func init() {
 		if processors.InsideHost() {
 			c.shelf.window = hostedWindow * c.shelf.buffer
 		}
+		over := processors.NewHandover(nameRedpanda, res)
+		if over != nil {
+			c.shelf.handOver()
+		}
 		r := newReader(c, res)
+		r.over = over
 		r.moves = processors.NewPartitionMoves()
 		return r, nil
 	}))

@@ -53,8 +53,9 @@ func (l *lane) ready(window int) bool {
 	return len(l.chunks) > 0 && (l.flight.waiting == 0 || l.flight.bytes < window)
 }
 
-// take gives the next parcel of at most yield bytes, or of one record.
-func (l *lane) take(yield int) *parcel {
+// take gives the next parcel of at most yield bytes and most records, 0 being any
+// number, or of one record.
+func (l *lane) take(yield, most int) *parcel {
 	if len(l.again) > 0 {
 		p := l.again[0]
 		l.again = l.again[1:]
@@ -66,13 +67,13 @@ func (l *lane) take(yield int) *parcel {
 	n := 0
 	for n < len(chunk) {
 		size := recordSize(chunk[n])
-		if n > 0 && p.bytes+size > yield {
+		if n > 0 && (p.bytes+size > yield || n == most) {
 			break
 		}
 		p.bytes += size
 		n++
 	}
-	p.records, p.last = chunk[:n:n], behind(chunk[n-1])
+	p.records, p.first, p.last = chunk[:n:n], chunk[0].Offset, behind(chunk[n-1])
 	if l.chunks[0] = chunk[n:]; n == len(chunk) {
 		l.chunks[0] = nil
 		l.chunks = l.chunks[1:]
@@ -109,7 +110,7 @@ func (l *lane) position() int64 {
 	case l.flight.moved:
 		return l.flight.position.Offset
 	case len(l.flight.parcels) > 0:
-		return l.flight.parcels[0].records[0].Offset
+		return l.flight.parcels[0].first
 	case len(l.chunks) > 0:
 		return l.chunks[0][0].Offset
 	}

@@ -32,7 +32,7 @@ func TestPositionMovesInOrder(t *testing.T) {
 	l := &lane{}
 	l.put(recordsAt(3, 4, 7), 10)
 	l.put(recordsAt(8, 9), 10)
-	first, second, third := l.take(20), l.take(20), l.take(20)
+	first, second, third := l.take(20, 0), l.take(20, 0), l.take(20, 0)
 	require.Equal(t, []int64{3, 4}, offsetsOf(first.records))
 	require.Equal(t, []int64{7}, offsetsOf(second.records))
 	require.Equal(t, []int64{8, 9}, offsetsOf(third.records))
@@ -57,7 +57,7 @@ func TestPositionMovesInOrder(t *testing.T) {
 func TestPositionKeepsWhereNothingInFrontIsAcknowledged(t *testing.T) {
 	l := &lane{}
 	l.put(recordsAt(0, 1, 2), 3)
-	p := l.take(100)
+	p := l.take(100, 0)
 	require.False(t, l.flight.acknowledge(p, []int{0, 2}))
 	require.Equal(t, []int64{0, 2}, offsetsOf(p.records))
 	require.True(t, l.flight.acknowledge(p, []int{1}), "1 was acknowledged before 0")
@@ -67,16 +67,16 @@ func TestPositionKeepsWhereNothingInFrontIsAcknowledged(t *testing.T) {
 func TestYield(t *testing.T) {
 	l := &lane{}
 	l.put(recordsAt(0, 1, 2), 3)
-	require.Len(t, l.take(1).records, 1, "a batch has a record")
-	require.Len(t, l.take(19).records, 1)
-	require.Len(t, l.take(20).records, 1)
+	require.Len(t, l.take(1, 0).records, 1, "a batch has a record")
+	require.Len(t, l.take(19, 0).records, 1)
+	require.Len(t, l.take(20, 0).records, 1)
 	require.False(t, l.ready(0))
 }
 
 func TestWindow(t *testing.T) {
 	l := &lane{}
 	l.put(recordsAt(0, 1, 2), 3)
-	p := l.take(10)
+	p := l.take(10, 0)
 	require.False(t, l.ready(0), "one batch at a time")
 	require.False(t, l.ready(10))
 	require.True(t, l.ready(11))
@@ -124,7 +124,7 @@ func playLane(t *testing.T, rng *rand.Rand) {
 			l.put(recordsAt(offsets...), next+1)
 			m.put = append(m.put, offsets...)
 		case rng.IntN(2) == 0 && l.ready(m.window):
-			p := l.take(1 + rng.IntN(50))
+			p := l.take(1+rng.IntN(50), 0)
 			m.handedOut(t, p)
 		case len(m.out) > 0:
 			m.settle(t, l, rng)
@@ -132,7 +132,7 @@ func playLane(t *testing.T, rng *rand.Rand) {
 	}
 	for l.ready(m.window) || len(m.out) > 0 {
 		for l.ready(m.window) {
-			m.handedOut(t, l.take(30))
+			m.handedOut(t, l.take(30, 0))
 		}
 		for len(m.out) > 0 {
 			m.settle(t, l, rng)

@@ -25,6 +25,8 @@ type reader struct {
 	wait backOffs
 	// moves tells the host that the input stands in about partitions that move.
 	moves *processors.PartitionMoves
+	// over takes batches to the host, nil where messages go the usual way.
+	over *processors.Handover
 
 	mu     sync.Mutex // protects what follows
 	joined *session   // nil while not connected
@@ -71,6 +73,10 @@ func (r *reader) ReadBatch(ctx context.Context) (service.MessageBatch, service.A
 	p, err := s.next(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	if r.over != nil {
+		batch, ack := r.handOver(s, p)
+		return batch, ack, nil
 	}
 	batch := messages(p.records, p.end)
 	var index *service.Indexer

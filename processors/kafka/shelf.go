@@ -22,6 +22,7 @@ type valve interface {
 type shelfConfig struct {
 	buffer int  // bytes of a partition that may wait; the last fetch may go past it
 	yield  int  // bytes of a batch
+	most   int  // records of a batch; 0: any number
 	window int  // bytes in flight beyond which a partition hands out no further batch; 0: one batch
 	replay bool // refused records are offered again
 	direct bool // there is no group: lanes come with the first record
@@ -153,7 +154,7 @@ func (s *shelf) take(now time.Time) (*parcel, time.Duration) {
 			s.queue = append(s.queue, l)
 			continue
 		}
-		p := l.take(s.yield)
+		p := l.take(s.yield, s.most)
 		s.eased(l)
 		s.enqueue(l)
 		return p, 0

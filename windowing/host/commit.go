@@ -14,6 +14,7 @@ const (
 	floodOut       = 300 * time.Millisecond // the same where rows came out and wait with them
 	floodPause     = 2 * time.Millisecond   // how long nothing arrives when a flood pauses
 	floodRows      = 4096                   // applied rows that make a flood
+	flowPause      = 50 * time.Millisecond  // how long nothing comes of what a source said it has
 	firstRetry     = 50 * time.Millisecond
 	lastRetry      = 5 * time.Second
 	retryLogPeriod = 30 * time.Second
@@ -68,7 +69,7 @@ func (o *owner) buildSettled() *writeSet {
 // due says that nothing is won by waiting longer with a commit. As long as batches
 // keep coming they share one; when they stop, the source may be waiting for its
 // acknowledgements. The pause that counts as a stop is too short to slow down a
-// source that lets floodRows be under way.
+// source that lets floodRows be under way; one that does not wait for them has time.
 func (o *owner) due() bool {
 	switch {
 	case o.parted || o.inbox() == nil:
@@ -78,7 +79,20 @@ func (o *owner) due() bool {
 	case len(o.mailbox) > 0:
 		return false
 	}
-	return o.applied.rows < floodRows || !time.Now().Before(o.applied.latest.Add(floodPause))
+	pause := o.pause()
+	return pause == 0 || !time.Now().Before(o.applied.latest.Add(pause))
+}
+
+// pause is how long nothing may arrive before that counts as a stop, 0 where it does
+// at once.
+func (o *owner) pause() time.Duration {
+	switch {
+	case o.flows:
+		return flowPause
+	case o.applied.rows >= floodRows:
+		return floodPause
+	}
+	return 0
 }
 
 // patience is how long a flood may share a commit. A group that changes again and

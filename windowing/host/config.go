@@ -62,7 +62,7 @@ type Limits struct {
 	MailboxRows  int64 // rows offered and not applied yet, default 16384
 	MailboxBytes int64 // bytes of the same, default 32 MiB
 	CommitRows   int   // rows applied before a commit starts although more wait, default 262144
-	CommitBytes  int64 // bytes of them, half of what is applied while a commit is under way; default 64 MiB
+	CommitBytes  int64 // bytes of them that stay in memory, half of what is applied while a commit is under way; default 64 MiB
 	PendingRows  int   // rows applied while a commit is under way, default 524288
 	UnreadRows   int   // rows emitted that nobody read yet, default 16384
 	BatchRows    int   // rows handed over at once, default 1000

@@ -28,7 +28,9 @@ type Batch struct {
 	Rows    []windowing.Row // prepared by Chain.Prepare; Row.Entry is the index into Entries
 	Entries []Entry
 	Bytes   int64
+	Freed   int64    // of those, what nobody holds any more once the batch is applied
 	Lag     bool     // the source says that more is waiting
+	Flows   bool     // more is waiting and comes without the acknowledgement of this
 	Ack     func()   // called once the batch is on disk, never by the owner; nil: none
 	Release func()   // called once Rows and Entries are used no more, by the owner; nil: none
 	Relayed *Relayed // set where the chain begins with a relay

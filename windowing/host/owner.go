@@ -51,6 +51,7 @@ type owner struct {
 	lazy    time.Time // when settled rows alone are worth a commit
 	lagged  time.Duration
 	lag     bool
+	flows   bool                     // as the last batch says
 	parted  bool                     // a part of the step waits for its write set
 	shared  map[string]bool          // topics whose partitions a consumer group has shared out in this run
 	away    map[string]time.Duration // partitions that went to another member: when they no longer hold W back
@@ -249,8 +250,8 @@ func (o *owner) tick() <-chan time.Time {
 // due already waits for a reader, or for the disk, and for no timer.
 func (o *owner) timer(now time.Time) <-chan time.Time {
 	at := o.wake
-	if o.applied.rows >= floodRows && len(o.mailbox) == 0 && o.flight == nil && o.chain.Whole() && !o.faulted {
-		at = o.applied.latest.Add(floodPause)
+	if pause := o.pause(); pause > 0 && o.applied.dirty && len(o.mailbox) == 0 && o.flight == nil && o.chain.Whole() && !o.faulted {
+		at = o.applied.latest.Add(pause)
 	}
 	if o.outbox != nil {
 		if due, ok := o.outbox.due(); ok && due.After(now) && due.Before(at) {

@@ -23,6 +23,7 @@ func (o *owner) take(b *Batch) {
 	if o.lag = b.Lag; b.Lag {
 		o.lagged = o.config.Clock.Mono()
 	}
+	o.flows = b.Flows
 	now := o.now()
 	o.report.count(RowsIn, int64(len(b.Entries)), "")
 	o.current, o.answer, o.target = b, nil, Position{}
@@ -41,7 +42,7 @@ func (o *owner) take(b *Batch) {
 		o.applied.since = o.applied.latest
 	}
 	o.applied.rows += len(rows)
-	o.applied.bytes += b.Bytes
+	o.applied.bytes += b.Bytes - b.Freed
 	o.applied.dirty = true
 	if r := b.Relayed; r != nil {
 		o.chain.BeginRelayed(rows, r.Pair, r.Now, now)

@@ -1,0 +1,88 @@
+package processors
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+)
+
+// Handover is the way by which an input that stands directly in the `input` of a
+// `windowed` host, with no processors of its own, hands its batches to the host.
+//
+// Benthos keeps what an input reads until it is acknowledged, and gives each message
+// a span and a copy of its own on the way. A host acknowledges with its next commit,
+// for hundreds of thousands of messages at once, and needs their bytes only until it
+// has applied them. So one message goes the usual way in the place of a batch; the
+// host takes the batch out of it, and nobody else holds that.
+type Handover struct{ received *service.MetricCounter }
+
+// Handed is a batch that is handed over: records of one partition, at least one, in
+// the order of their offsets. The host lets go of it when it has applied them.
+type Handed interface {
+	// Messages makes the messages.
+	Messages() service.MessageBatch
+	// Lag says that the partition holds more behind the last of them.
+	Lag() bool
+}
+
+// NewHandover gives the way to the host of the input under construction, whose name
+// is kind. It is nil where there is no host or something stands between, which could
+// see the messages or the size of batches. An input calls it from its constructor, on
+// the goroutine that constructs it.
+func NewHandover(kind string, res *service.Resources) *Handover {
+	n := nurseryHere()
+	if n == nil || n.direct || !n.input || n.alone != kind || traces(res) {
+		return nil
+	}
+	return &Handover{received: res.Metrics().NewCounter("input_received")}
+}
+
+// traces says that spans are recorded: then each message goes its own way.
+func traces(res *service.Resources) bool {
+	return fmt.Sprintf("%T", res.OtelTracer()) != "noop.TracerProvider"
+}
+
+// Batch gives what goes the usual way for a batch of n messages. It is to be
+// acknowledged as a batch is; the host never refuses it.
+func (h *Handover) Batch(of Handed, n int) service.MessageBatch {
+	h.received.Incr(int64(n - 1)) // the one is counted by Benthos
+	ctx := context.WithValue(context.Background(), handedKey{}, &envelope{of})
+	return service.MessageBatch{service.NewMessage(nil).WithContext(ctx)}
+}
+
+// envelope is what travels in the context. It outlives what is inside.
+type envelope struct{ handed Handed }
+
+type handedKey struct{}
+
+// takeHanded takes the batch out of what goes in its place, nil for messages that
+// are messages.
+func takeHanded(batch service.MessageBatch) Handed {
+	if len(batch) != 1 {
+		return nil
+	}
+	e, _ := batch[0].Context().Value(handedKey{}).(*envelope)
+	if e == nil {
+		return nil
+	}
+	handed := e.handed
+	e.handed = nil
+	return handed
+}
+
+// standsAlone gives the kind of an input that has no processors, "" for others.
+func standsAlone(raw any) string {
+	m, _ := plain(raw).(map[string]any)
+	kind := ""
+	for key, v := range m {
+		switch list, _ := plain(v).([]any); {
+		case key == "label", key == "processors" && len(list) == 0:
+		case kind != "":
+			return ""
+		default:
+			kind = key
+		}
+	}
+	return kind
+}
