@@ -14,6 +14,7 @@ import (
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
+	"github.com/connect-windowed/connect-windowed/processors/expr"
 	"github.com/connect-windowed/connect-windowed/windowing"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
@@ -127,20 +128,39 @@ type built struct {
 	lag       time.Duration
 	memory    int64 // bytes of state in memory, 0: no limit
 	timers    bool  // of the input
+	bare      bool  // nothing looks at the metadata of what comes in before it leaves
 }
 
-// sums says that only windows, which keep sums of messages, keep anything, and that
-// memory is not budgeted.
+// sums says that only windows, which keep sums of messages, keep anything.
 func (b *built) sums() bool {
 	for _, op := range b.operators {
 		if op.stage.Operator != nil && !summing[op.kind] {
 			return false
 		}
 	}
-	return b.memory == 0
+	return true
 }
 
 var summing = map[string]bool{kindTumbling: true, kindSliding: true, kindCumulative: true, kindSession: true}
+
+// blind says that nothing in the chain looks at the metadata of what comes in: all
+// rows of it end in a window, or pass untouched, and expressions see documents only.
+func (b *built) blind() bool {
+	if !b.sums() || len(b.operators) < len(b.foreign.processors) {
+		return false
+	}
+	set := expr.NewSet()
+	for _, op := range b.operators {
+		look := op.compile
+		if op.looks != nil {
+			look = op.looks
+		}
+		if _, err := look(set); err != nil {
+			return false // it is said elsewhere
+		}
+	}
+	return set.OnlyDocuments()
+}
 
 func newBuilt(conf *service.ParsedConfig, memory int64) *built {
 	return &built{foreign: &foreign{}, memory: memory, timers: conf.Contains(fieldOnEnd)} // a field of the input only
@@ -306,6 +326,7 @@ func (b *built) link(stages []windowing.Stage) error {
 			return err
 		}
 		cfg.Prepare = p.extract
+		b.bare = b.blind()
 	}
 	var err error
 	b.chain, err = windowing.NewChain(cfg)

@@ -88,7 +88,7 @@ func (e edge) Exit(row *windowing.Row) windowing.Message {
 		}
 		row.Message = service.NewMessage(r.payload)
 	}
-	m := row.Message.(*service.Message)
+	m := described(row.Entry, row.Message.(*service.Message))
 	if !e.pairs {
 		m = unload(m)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/windowing/host"
 )
 
 // Handover is the way by which an input that stands directly in the `input` of a
@@ -19,11 +21,19 @@ type Handover struct{ received *service.MetricCounter }
 
 // Handed is a batch that is handed over: records of one partition, at least one, in
 // the order of their offsets. The host lets go of it when it has applied them.
-type Handed interface {
-	// Messages makes the messages.
-	Messages() service.MessageBatch
-	// Lag says that the partition holds more behind the last of them.
-	Lag() bool
+type Handed struct {
+	Partition string // as positions name it, <topic>/<partition>
+	Lag       bool   // the partition holds more behind the last of them
+	Records   Records
+}
+
+// Records are what messages are made of. The host calls them from several goroutines.
+type Records interface {
+	Len() int
+	// Record gives the payload of a record and its offset.
+	Record(i int) (payload []byte, offset int64)
+	// Describe sets all the metadata of a record on its message.
+	Describe(i int, m *service.Message)
 }
 
 // NewHandover gives the way to the host of the input under construction, whose name
@@ -32,7 +42,7 @@ type Handed interface {
 // the goroutine that constructs it.
 func NewHandover(kind string, res *service.Resources) *Handover {
 	n := nurseryHere()
-	if n == nil || n.direct || !n.input || n.alone != kind || traces(res) {
+	if n == nil || !n.input || n.alone != kind || traces(res) {
 		return nil
 	}
 	return &Handover{received: res.Metrics().NewCounter("input_received")}
@@ -43,22 +53,22 @@ func traces(res *service.Resources) bool {
 	return fmt.Sprintf("%T", res.OtelTracer()) != "noop.TracerProvider"
 }
 
-// Batch gives what goes the usual way for a batch of n messages. It is to be
-// acknowledged as a batch is; the host never refuses it.
-func (h *Handover) Batch(of Handed, n int) service.MessageBatch {
-	h.received.Incr(int64(n - 1)) // the one is counted by Benthos
+// Batch gives what goes the usual way in the place of a batch. It is to be
+// acknowledged as the batch is; the host never refuses it.
+func (h *Handover) Batch(of *Handed) service.MessageBatch {
+	h.received.Incr(int64(of.Records.Len() - 1)) // the one is counted by Benthos
 	ctx := context.WithValue(context.Background(), handedKey{}, &envelope{of})
 	return service.MessageBatch{service.NewMessage(nil).WithContext(ctx)}
 }
 
 // envelope is what travels in the context. It outlives what is inside.
-type envelope struct{ handed Handed }
+type envelope struct{ handed *Handed }
 
 type handedKey struct{}
 
 // takeHanded takes the batch out of what goes in its place, nil for messages that
 // are messages.
-func takeHanded(batch service.MessageBatch) Handed {
+func takeHanded(batch service.MessageBatch) *Handed {
 	if len(batch) != 1 {
 		return nil
 	}
@@ -69,6 +79,57 @@ func takeHanded(batch service.MessageBatch) Handed {
 	handed := e.handed
 	e.handed = nil
 	return handed
+}
+
+// messages makes the messages. Bare ones have no metadata until describe gives it.
+func (h *Handed) messages(bare bool) service.MessageBatch {
+	batch := make(service.MessageBatch, h.Records.Len())
+	var like *service.Message
+	if bare {
+		like = service.NewMessage(nil).WithContext(context.WithValue(context.Background(), bareKey{}, h))
+	}
+	for i := range batch {
+		payload, _ := h.Records.Record(i)
+		if bare {
+			batch[i] = like.Copy() // with its context
+			batch[i].SetBytes(payload)
+			continue
+		}
+		batch[i] = service.NewMessage(payload)
+		h.Records.Describe(i, batch[i])
+	}
+	return batch
+}
+
+// entries fills in the positions and gives the bytes of all messages. No processor
+// stands between the input and the host, so what the input says is what the metadata
+// of the messages would say.
+func (h *Handed) entries(entries []host.Entry) (bytes int64) {
+	for i := range entries {
+		payload, offset := h.Records.Record(i)
+		entries[i].Position = host.Position{Partition: h.Partition, Offset: offset, Known: true, Hash: host.Fingerprint(payload)}
+		bytes += int64(len(payload))
+	}
+	return bytes
+}
+
+type bareKey struct{}
+
+// bareOf gives the batch of a message that has no metadata yet, nil for others.
+func bareOf(m *service.Message) *Handed {
+	h, _ := m.Context().Value(bareKey{}).(*Handed)
+	return h
+}
+
+// described gives a message with its metadata, which is number i of its batch.
+func described(i int32, m *service.Message) *service.Message {
+	h := bareOf(m)
+	if h == nil {
+		return m
+	}
+	m = m.WithContext(context.Background())
+	h.Records.Describe(int(i), m)
+	return m
 }
 
 // standsAlone gives the kind of an input that has no processors, "" for others.

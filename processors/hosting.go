@@ -138,9 +138,15 @@ func (h *hosted) offered(messages service.MessageBatch) (*host.Batch, map[int]er
 	if handed == nil {
 		return h.batch(messages)
 	}
-	b, errs := h.batch(handed.Messages())
-	b.Flows = handed.Lag()
-	if h.built.sums() {
+	offset := h.position.kafka()
+	messages = handed.messages(offset && h.built.bare)
+	b, errs := h.rows(messages), map[int]error(nil)
+	if b.Lag, b.Flows = handed.Lag, handed.Lag; offset {
+		b.Bytes = handed.entries(b.Entries)
+	} else {
+		b.Bytes, errs = h.positioner.entries(messages, b.Entries)
+	}
+	if h.built.memory == 0 && h.built.sums() {
 		b.Freed = b.Bytes - b.Bytes/summedShare
 	}
 	return b, errs
@@ -152,9 +158,7 @@ const summedShare = 4
 
 // batch makes what is offered of messages.
 func (h *hosted) batch(messages service.MessageBatch) (*host.Batch, map[int]error) {
-	m := takeBatchMemory(len(messages))
-	b := &host.Batch{Rows: m.rows, Entries: m.entries, Release: m.release}
-	fillRows(b.Rows, messages)
+	b := h.rows(messages)
 	var errs map[int]error
 	b.Bytes, errs = h.positioner.entries(messages, b.Entries)
 	if n := len(messages); n > 0 {
@@ -162,4 +166,11 @@ func (h *hosted) batch(messages service.MessageBatch) (*host.Batch, map[int]erro
 		b.Lag = ok && lag > 0
 	}
 	return b, errs
+}
+
+// rows makes a batch with the rows of messages, without positions.
+func (h *hosted) rows(messages service.MessageBatch) *host.Batch {
+	m := takeBatchMemory(len(messages))
+	fillRows(m.rows, messages)
+	return &host.Batch{Rows: m.rows, Entries: m.entries, Release: m.release}
 }

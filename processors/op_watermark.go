@@ -8,6 +8,7 @@ import (
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
+	"github.com/connect-windowed/connect-windowed/processors/expr"
 	"github.com/connect-windowed/connect-windowed/watermark"
 	"github.com/connect-windowed/connect-windowed/windowing"
 )
@@ -101,6 +102,7 @@ func parseWatermark(conf *service.ParsedConfig) (*operator, error) {
 	op.stage.Watermark = w
 	op.stage.Definition = watermarkDefinition(sources, cfg.Policy)
 	op.compile = compileWatermark(sources)
+	op.looks = func(set *expr.Set) (reader, error) { return (&watermarkReader{}).add(set, sources) }
 	op.bind = func(p *program) windowing.Binding { return watermarkBinding{program: p} }
 	return op, nil
 }

@@ -21,6 +21,7 @@ type operator struct {
 	name     string
 	stage    windowing.Stage // without Binding
 	compile  compiler
+	looks    compiler // of the user's expressions alone; nil: compile does no more
 	bind     func(p *program) windowing.Binding
 	state    string // of its own, "" where the user set none
 	memory   int64  // bytes of state in memory, 0: no limit

@@ -47,6 +47,9 @@ func (c positionConfig) text() string {
 	return fmt.Sprintf("{partition: %s, offset: %s}", c.partition, c.offset)
 }
 
+// kafka says that positions are Kafka's.
+func (c positionConfig) kafka() bool { return c.mode == host.Offsets && c.offset == "" }
+
 func positionField() *service.ConfigField {
 	return service.NewAnyField(fieldPosition).
 		Description("Where a message stands in its source, by which a redelivery is recognised: absent for the metadata `kafka_topic`, `kafka_partition` and `kafka_offset`; an object `{partition: <expression>, offset: <expression>}`; `ordinal`, in the `windowed` input only, for inputs that start at the beginning each time (messages are counted, by the metadata `path`); or `none`.").

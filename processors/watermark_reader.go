@@ -51,19 +51,26 @@ func compileWatermark(sources []sourceConfig) compiler {
 		if r.topic, err = set.Value("partition", "@"+kafkaTopic); err == nil {
 			r.number, err = set.Value("partition", "@"+kafkaPartition)
 		}
-		var names []string
-		for _, c := range sources {
-			if err != nil {
-				break
-			}
-			names = append(names, c.name)
-			var slots sourceSlots
-			slots, err = compileSource(set, c)
-			r.sources = append(r.sources, slots)
+		if err != nil {
+			return nil, err
 		}
-		r.names = strings.Join(names, ", ")
-		return r, err
+		return r.add(set, sources)
 	}
+}
+
+// add adds the expressions of sources.
+func (r *watermarkReader) add(set *expr.Set, sources []sourceConfig) (reader, error) {
+	var names []string
+	for _, c := range sources {
+		slots, err := compileSource(set, c)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, c.name)
+		r.sources = append(r.sources, slots)
+	}
+	r.names = strings.Join(names, ", ")
+	return r, nil
 }
 
 func compileSource(set *expr.Set, c sourceConfig) (s sourceSlots, err error) {
@@ -149,6 +156,9 @@ func (r *watermarkReader) source(s *scratch, i int) (int, error) {
 // kafka gives the partition of a message by its Kafka metadata, "" without.
 func (r *watermarkReader) kafka(s *scratch, i int) string {
 	m := s.batch[i]
+	if h := bareOf(m); h != nil {
+		return h.Partition
+	}
 	topic, ok := m.MetaGetMut(kafkaTopic)
 	if !ok {
 		return ""

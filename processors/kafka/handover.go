@@ -8,6 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/connect-windowed/connect-windowed/processors"
 )
 
 // Batches that are handed over: nobody but the host sees how large they are.
@@ -25,23 +27,30 @@ func (c *shelfConfig) handOver() {
 	c.most = handedRecords
 }
 
-// handed are records on their way into a host. It implements processors.Handed.
+// handed are records on their way into a host. It implements processors.Records.
 type handed struct {
 	records []*kgo.Record
-	end     int64
+	*described
 }
 
-// Messages implements processors.Handed.
-func (h *handed) Messages() service.MessageBatch { return messages(h.records, h.end) }
+// Len implements processors.Records.
+func (h *handed) Len() int { return len(h.records) }
 
-// Lag implements processors.Handed.
-func (h *handed) Lag() bool { return h.records[len(h.records)-1].Offset+1 < h.end }
+// Record implements processors.Records.
+func (h *handed) Record(i int) (payload []byte, offset int64) {
+	return h.records[i].Value, h.records[i].Offset
+}
+
+// Describe implements processors.Records.
+func (h *handed) Describe(i int, m *service.Message) { h.describe(h.records[i], m) }
 
 // handOver gives what goes to the host for a parcel, which lets go of its records.
 // They are in the host's hands alone then, which does not refuse them; should it
 // happen, the next session begins again behind what is acknowledged.
 func (r *reader) handOver(s *session, p *parcel) (service.MessageBatch, service.AckFunc) {
-	batch := r.over.Batch(&handed{p.records, p.end}, len(p.records))
+	last := p.records[len(p.records)-1]
+	batch := r.over.Batch(&processors.Handed{Partition: partitionName(last.Topic, last.Partition), Lag: last.Offset+1 < p.end,
+		Records: &handed{p.records, describe(last, p.end)}})
 	p.records = nil
 	return batch, func(_ context.Context, err error) error {
 		if err != nil {

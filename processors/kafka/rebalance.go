@@ -70,10 +70,14 @@ func (s *session) tell(format string, of map[string][]int32) {
 func partitionNames(of map[string][]int32) (names []string) {
 	for _, topic := range slices.Sorted(maps.Keys(of)) {
 		for _, p := range slices.Sorted(slices.Values(of[topic])) {
-			names = append(names, fmt.Sprintf("%s/%d", topic, p))
+			names = append(names, partitionName(topic, p))
 		}
 	}
 	return names
+}
+
+func partitionName(topic string, partition int32) string {
+	return fmt.Sprintf("%s/%d", topic, partition)
 }
 
 // closing reports that the input is being closed.

@@ -25,31 +25,45 @@ func messages(records []*kgo.Record, end int64) service.MessageBatch {
 	if len(records) == 0 {
 		return nil
 	}
-	// What is the same for all is put into an interface once.
-	var topic, partition any = records[0].Topic, int(records[0].Partition)
+	d := describe(records[0], end)
 	batch := make(service.MessageBatch, len(records))
 	for i, r := range records {
-		m := service.NewMessage(r.Value)
-		// Headers are the producer's: one that is called as ours must not forge
-		// a position, so ours are set behind them.
-		for _, h := range r.Headers {
-			if h.Value == nil {
-				m.MetaSetMut(h.Key, nil)
-			} else {
-				m.MetaSetMut(h.Key, string(h.Value))
-			}
-		}
-		m.MetaSetMut(metaKey, r.Key)
-		m.MetaSetMut(metaTopic, topic)
-		m.MetaSetMut(metaPartition, partition)
-		m.MetaSetMut(metaOffset, int(r.Offset))
-		m.MetaSetMut(metaLag, max(end-r.Offset-1, 0))
-		m.MetaSetMut(metaMillis, r.Timestamp.UnixMilli())
-		m.MetaSetMut(metaUnix, r.Timestamp.Unix())
-		m.MetaSetMut(metaTombstone, r.Value == nil)
-		batch[i] = m
+		batch[i] = service.NewMessage(r.Value)
+		d.describe(r, batch[i])
 	}
 	return batch
+}
+
+// described writes the metadata of the records of a batch. What is the same for all
+// is put into an interface once.
+type described struct {
+	topic, partition any
+	end              int64
+}
+
+func describe(first *kgo.Record, end int64) *described {
+	return &described{topic: first.Topic, partition: int(first.Partition), end: end}
+}
+
+// describe writes the metadata of a record.
+func (d *described) describe(r *kgo.Record, m *service.Message) {
+	// Headers are the producer's: one that is called as ours must not forge a
+	// position, so ours are set behind them.
+	for _, h := range r.Headers {
+		if h.Value == nil {
+			m.MetaSetMut(h.Key, nil)
+		} else {
+			m.MetaSetMut(h.Key, string(h.Value))
+		}
+	}
+	m.MetaSetMut(metaKey, r.Key)
+	m.MetaSetMut(metaTopic, d.topic)
+	m.MetaSetMut(metaPartition, d.partition)
+	m.MetaSetMut(metaOffset, int(r.Offset))
+	m.MetaSetMut(metaLag, max(d.end-r.Offset-1, 0))
+	m.MetaSetMut(metaMillis, r.Timestamp.UnixMilli())
+	m.MetaSetMut(metaUnix, r.Timestamp.Unix())
+	m.MetaSetMut(metaTombstone, r.Value == nil)
 }
 
 // refused gives the indexes of the messages that an error names, ascending, and
