@@ -108,3 +108,44 @@ func TestFloodIsCommittedByTime(t *testing.T) {
 	o.startCommit()
 	require.NotNil(t, o.flight)
 }
+
+// A source that says it has more, and sends it without being acknowledged, is waited
+// for; when it is silent, or says that this is all, the commit starts.
+func TestFlowSharesACommit(t *testing.T) {
+	o := still(newRig(t, passes, nil))
+	take := func(from int64, flows bool) {
+		b := events(from, at(from, "a"))
+		b.Flows = flows
+		o.take(b)
+		o.work()
+		o.startCommit()
+	}
+	take(0, true)
+	take(1, true)
+	require.Nil(t, o.flight, "more comes")
+	o.applied.latest = o.applied.latest.Add(-flowPause)
+	o.startCommit()
+	require.NotNil(t, o.flight, "it runs dry")
+
+	o = still(newRig(t, passes, nil))
+	take(0, true)
+	require.Nil(t, o.flight)
+	take(1, false)
+	require.NotNil(t, o.flight, "that was all")
+}
+
+// Bytes that nobody holds any more do not bring a commit about.
+func TestFreedBytesDoNotCount(t *testing.T) {
+	for _, freed := range []int64{0, 900} {
+		o := still(newRig(t, passes, func(c *Config) { c.Limits.CommitBytes = 1000 }))
+		for i := range int64(2) {
+			b := events(i, at(i, "a"))
+			b.Bytes, b.Freed, b.Flows = 1000, freed, true
+			o.take(b)
+			o.work()
+		}
+		require.Equal(t, 2*(1000-freed), o.applied.bytes)
+		o.startCommit()
+		require.Equal(t, freed == 0, o.flight != nil)
+	}
+}
