@@ -9,7 +9,8 @@ import "sync"
 // Such a host applies batches in the order in which it reads them, acknowledges
 // them after its next commit and never refuses one. An input that elsewhere waits
 // for an acknowledgement before it hands out more, to keep the order when a batch
-// is refused, need not wait there: else every commit would have to wait for it.
+// is refused, need not wait there: else every commit would have to wait for it. See
+// Handover for an input that nothing stands around.
 func InsideHost() bool {
 	n := nurseryHere()
 	return n != nil && n.input

@@ -66,7 +66,7 @@ func consumerFields() []*service.ConfigField {
 		service.NewDurationField(fieldCommit).Default("5s").Advanced().Description("Between commits of the offsets of acknowledged messages."),
 		service.NewDurationField(fieldLagRefresh).Default("5s").Advanced().Description("Between updates of the metric `redpanda_lag`."),
 		sizeField(fieldBuffer, "How much of a partition may wait in memory to be handed out.", "1MB"),
-		sizeField(fieldYield, "The size of a batch, at most `partition_buffer_bytes`.", "32KB"),
+		sizeField(fieldYield, "The size of a batch, at most `partition_buffer_bytes`. Directly inside of the `windowed` input batches may be larger.", "32KB"),
 		service.NewAutoRetryNacksToggleField(),
 	}
 }
@@ -79,6 +79,7 @@ type consumer struct {
 	regexps   []string // of topics, in the place of list.topics
 	start     kgo.Offset
 	rebalance time.Duration
+	session   time.Duration // 0: there is no group
 	lag       time.Duration
 	shelf     shelfConfig
 	options   []kgo.Opt
@@ -230,6 +231,7 @@ func (c *consumer) parseGroup(conf *service.ParsedConfig) (err error) {
 	}
 	c.options = append(c.options, kgo.ConsumerGroup(c.group), kgo.RebalanceTimeout(c.rebalance), kgo.SessionTimeout(session),
 		kgo.HeartbeatInterval(heartbeat), kgo.AutoCommitMarks(), kgo.AutoCommitInterval(commit), kgo.BlockRebalanceOnPoll())
+	c.session = session
 	if instance != "" {
 		c.options = append(c.options, kgo.InstanceID(instance))
 	}

@@ -39,8 +39,12 @@ func (s *session) revoked(ctx context.Context, client *kgo.Client, of map[string
 	s.gone(of, "gives up")
 }
 
-// lost drops partitions that another member has already.
+// lost drops partitions that another member has already, or may have at any time.
 func (s *session) lost(_ context.Context, _ *kgo.Client, of map[string][]int32) {
+	if names := partitionNames(of); len(names) > 0 && !s.closing() {
+		s.log.Warnf("%s %s: the brokers have taken this member as gone, and %s from it: they heard nothing from it for %s of %s, or it did not join again within %s of %s, because the process got no processor time, waited for its output, or was cut off. It joins again by itself. Where it happens again give the process more of the processor and of memory, let it read fewer partitions, or raise %s and %s",
+			fieldGroup, s.group, strings.Join(names, ", "), s.reader.session, fieldSession, s.rebalance, fieldRebalance, fieldSession, fieldRebalance)
+	}
 	s.gone(of, "has lost")
 }
 

@@ -3,7 +3,9 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -95,6 +97,23 @@ func (s *positions) partition(name string) *partition {
 	}
 	s.last = p
 	return p
+}
+
+// spokenNames is how many partitions spoken names.
+const spokenNames = 32
+
+// spoken says which partitions of the source have sent messages, so that one that has
+// not can be told.
+func (s *positions) spoken() string {
+	if s.mode != Offsets || len(s.parts) == 0 {
+		return ""
+	}
+	names := slices.Sorted(maps.Keys(s.parts))
+	rest := ""
+	if n := len(names) - spokenNames; n > 0 {
+		names, rest = names[:spokenNames], fmt.Sprintf(" and %d more", n)
+	}
+	return ", messages came from " + strings.Join(names, ", ") + rest
 }
 
 // begin starts a batch: parts are counted among equal positions of one batch.

@@ -97,6 +97,10 @@ func (r *reporter) holder(o *owner, stage int, now watermark.Clock) {
 		return
 	}
 	r.held[key] = true
+	if !h.Spoken && h.Partition == "" && h.Missing > 0 {
+		r.log.Warnf("%s: %d of the partitions that are declared by number (source %q) have not sent a row for %s and hold the watermark back%s: set idle_timeout so that a silent partition is left out, lower the number, or see why they are silent", r.name, h.Missing, h.Source, h.For.Round(time.Second), o.positions.spoken())
+		return
+	}
 	what := "has not moved"
 	if !h.Spoken {
 		what = "has not sent a row"

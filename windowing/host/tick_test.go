@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,6 +179,45 @@ func TestHolderIsNamed(t *testing.T) {
 	require.Len(t, r.log.all(), 1)
 	require.Contains(t, r.log.all()[0], `"slow"`)
 	require.Contains(t, r.log.all()[0], "idle_timeout")
+}
+
+// Of partitions that are declared by number those that have sent messages are named,
+// and how many have not.
+func TestHoldersDeclaredByNumber(t *testing.T) {
+	r := newRig(t, func() []windowing.Stage {
+		mark := watermarkStage(0)
+		mark.Watermark.Config.Sources[0].PartitionCount = 4
+		return []windowing.Stage{mark, windowStage("w", 10*time.Second, wholeKey)}
+	}, nil)
+	o := still(r)
+	for i := range int64(4) {
+		for _, p := range []string{"orders/2", "orders/0"} {
+			n := at(i, "a")
+			n.partition = p
+			o.take(events(i, n))
+			o.work()
+			o.wake = time.Time{}
+			o.housekeep()
+		}
+		r.clock.pass(31 * time.Second)
+	}
+	require.Len(t, r.log.all(), 1)
+	require.Contains(t, r.log.all()[0], "2 of the partitions that are declared by number")
+	require.Contains(t, r.log.all()[0], "messages came from orders/0, orders/2:")
+	require.Contains(t, r.log.all()[0], "idle_timeout")
+}
+
+func TestNamesOfPartitionsThatHaveSpoken(t *testing.T) {
+	s := newPositions(Offsets, time.Minute)
+	require.Empty(t, s.spoken())
+	for i := range spokenNames + 2 {
+		s.partition(fmt.Sprintf("p%02d", i))
+	}
+	require.Contains(t, s.spoken(), " p00, p01,")
+	require.True(t, strings.HasSuffix(s.spoken(), "p31 and 2 more"), s.spoken())
+	s = newPositions(Ordinal, time.Minute)
+	s.partition("file")
+	require.Empty(t, s.spoken())
 }
 
 // A fault is told once, and stops everything but deliveries.
