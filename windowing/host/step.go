@@ -57,6 +57,7 @@ func (o *owner) unseen(b *Batch) ([]windowing.Row, error) {
 	o.positions.begin()
 	mono := o.config.Clock.Mono()
 	rows := b.Rows[:0]
+	var target *Position
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		pos := &b.Entries[row.Entry].Position
@@ -65,8 +66,10 @@ func (o *owner) unseen(b *Batch) ([]windowing.Row, error) {
 			return nil, err
 		}
 		if fresh {
-			o.target = *pos
-			rows = append(rows, *row)
+			target = pos
+			if rows = b.Rows[:len(rows)+1]; len(rows) <= i { // rows are large: they stay where they are
+				rows[len(rows)-1] = *row
+			}
 		} else if o.replies != nil {
 			again, err := o.replies.again(*pos)
 			if err != nil {
@@ -76,6 +79,9 @@ func (o *owner) unseen(b *Batch) ([]windowing.Row, error) {
 				o.answer = append(o.answer, Reply{Entry: int(row.Entry), Message: m})
 			}
 		}
+	}
+	if target != nil {
+		o.target = *target
 	}
 	clear(b.Rows[len(rows):])
 	if n := o.positions.skipped; n > 0 {
