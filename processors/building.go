@@ -38,6 +38,7 @@ type nursery struct {
 	goroutine string
 	input     bool   // the child input of a host: operators in its processors stand on their own
 	alone     string // the kind of that input where it has no processors
+	scanner   string // the kind of its scanner where that is its own
 	direct    bool   // an operator that a host calls directly; elsewhere they are refused
 	operators []*operator
 	hosts     int
@@ -107,7 +108,7 @@ func buildInput(conf *service.ParsedConfig) (child *service.OwnedInput, moves []
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := observe(&nursery{input: true, alone: standsAlone(raw)}, func() (err error) {
+	n, err := observe(&nursery{input: true, alone: standsAlone(raw), scanner: scannerAlone(raw)}, func() (err error) {
 		child, err = conf.FieldInput(fieldInput)
 		return err
 	})

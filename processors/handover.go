@@ -3,6 +3,7 @@ package processors
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -22,17 +23,20 @@ type Handover struct{ received *service.MetricCounter }
 // Handed is a batch that is handed over: records of one partition, at least one, in
 // the order of their offsets. The host lets go of it when it has applied them.
 type Handed struct {
-	Partition string // as positions name it, <topic>/<partition>
+	Partition string // as positions name it, <topic>/<partition>; "" where there is none
 	Lag       bool   // the partition holds more behind the last of them
 	Records   Records
+
+	like *service.Message // that went in its place: its metadata is that of all records
 }
 
 // Records are what messages are made of. The host calls them from several goroutines.
 type Records interface {
 	Len() int
-	// Record gives the payload of a record and its offset.
+	// Record gives the payload of a record and its offset in the partition.
 	Record(i int) (payload []byte, offset int64)
-	// Describe sets all the metadata of a record on its message.
+	// Describe sets the metadata of a record on its message, which has what was set
+	// on the way on the message in the place of the batch.
 	Describe(i int, m *service.Message)
 }
 
@@ -45,6 +49,20 @@ func NewHandover(kind string, res *service.Resources) *Handover {
 	if n == nil || !n.input || n.alone != kind || traces(res) {
 		return nil
 	}
+	return newHandover(res)
+}
+
+// newScannerHandover is NewHandover for the scanner of an input of which it is known
+// that it says the same of all messages of a batch.
+func newScannerHandover(kind string, res *service.Resources) *Handover {
+	n := nurseryHere()
+	if n == nil || !n.input || n.scanner != kind || traces(res) {
+		return nil
+	}
+	return newHandover(res)
+}
+
+func newHandover(res *service.Resources) *Handover {
 	return &Handover{received: res.Metrics().NewCounter("input_received")}
 }
 
@@ -73,11 +91,11 @@ func takeHanded(batch service.MessageBatch) *Handed {
 		return nil
 	}
 	e, _ := batch[0].Context().Value(handedKey{}).(*envelope)
-	if e == nil {
+	if e == nil || e.handed == nil {
 		return nil
 	}
 	handed := e.handed
-	e.handed = nil
+	e.handed, handed.like = nil, batch[0]
 	return handed
 }
 
@@ -96,18 +114,37 @@ func (h *Handed) messages(bare bool) service.MessageBatch {
 			continue
 		}
 		batch[i] = service.NewMessage(payload)
-		h.Records.Describe(i, batch[i])
+		h.describe(i, batch[i])
 	}
 	return batch
 }
 
-// entries fills in the positions and gives the bytes of all messages. No processor
-// stands between the input and the host, so what the input says is what the metadata
-// of the messages would say.
-func (h *Handed) entries(entries []host.Entry) (bytes int64) {
+// takes says that positions can be told without the messages of a batch.
+func (p *positioner) takes(h *Handed) bool {
+	return p.config.mode != host.Offsets || p.config.kafka() && h.Partition != ""
+}
+
+// handed is entries for a batch that the positioner takes. No processor stands
+// between the input and the host, so what the input says is what the metadata of the
+// messages would say.
+func (p *positioner) handed(h *Handed, entries []host.Entry) (bytes int64) {
+	path := ""
+	if p.config.mode == host.Ordinal {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		path, _ = h.like.MetaGet(pathKey)
+	}
 	for i := range entries {
 		payload, offset := h.Records.Record(i)
-		entries[i].Position = host.Position{Partition: h.Partition, Offset: offset, Known: true, Hash: host.Fingerprint(payload)}
+		pos := &entries[i].Position
+		switch p.config.mode {
+		case host.None:
+		case host.Ordinal:
+			p.ordinal(path, pos)
+		default:
+			pos.Partition, pos.Offset, pos.Known = h.Partition, offset, true
+		}
+		pos.Hash = host.Fingerprint(payload)
 		bytes += int64(len(payload))
 	}
 	return bytes
@@ -128,8 +165,17 @@ func described(i int32, m *service.Message) *service.Message {
 		return m
 	}
 	m = m.WithContext(context.Background())
-	h.Records.Describe(int(i), m)
+	h.describe(int(i), m)
 	return m
+}
+
+// describe sets all the metadata of a record.
+func (h *Handed) describe(i int, m *service.Message) {
+	_ = h.like.MetaWalkMut(func(key string, value any) error {
+		m.MetaSetMut(key, value)
+		return nil
+	})
+	h.Records.Describe(i, m)
 }
 
 // standsAlone gives the kind of an input that has no processors, "" for others.
@@ -146,4 +192,26 @@ func standsAlone(raw any) string {
 		}
 	}
 	return kind
+}
+
+// uniform are the inputs that set the same metadata on all messages of a batch.
+var uniform = []string{"file", "stdin"}
+
+// scannerAlone gives the kind of the scanner that an input has of its own, where the
+// input has no processors and is uniform; "" for others.
+func scannerAlone(raw any) string {
+	kind := standsAlone(raw)
+	if !slices.Contains(uniform, kind) {
+		return ""
+	}
+	fields, _ := plain(raw).(map[string]any)
+	fields, _ = plain(fields[kind]).(map[string]any)
+	scanner, _ := plain(fields["scanner"]).(map[string]any)
+	if len(scanner) != 1 {
+		return ""
+	}
+	for kind := range scanner {
+		return kind
+	}
+	return ""
 }

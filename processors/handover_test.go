@@ -35,6 +35,36 @@ func TestInputsThatStandAlone(t *testing.T) {
 	require.Nil(t, NewHandover("redpanda", service.MockResources()), "there is no host")
 }
 
+func TestScannersThatStandAlone(t *testing.T) {
+	for text, kind := range map[string]string{
+		`file: { paths: [ a ], scanner: { lines_batch: {} } }`:                                   "lines_batch",
+		`{ label: x, file: { paths: [ a ], scanner: { lines_batch: { omit_empty: true } } } }`:   "lines_batch",
+		`stdin: { scanner: { lines_batch: {} } }`:                                                "lines_batch",
+		`file: { paths: [ a ], scanner: { lines: {} } }`:                                         "lines",
+		`file: { paths: [ a ], scanner: { decompress: { into: { lines_batch: {} } } } }`:         "decompress",
+		`file: { paths: [ a ] }`:                                                                 "",
+		`{ file: { paths: [ a ], scanner: { lines_batch: {} } }, processors: [ { noop: {} } ] }`: "",
+		`broker: { inputs: [ { file: { paths: [ a ], scanner: { lines_batch: {} } } } ] }`:       "",
+		`socket: { network: tcp, address: a, scanner: { lines_batch: {} } }`:                     "",
+	} {
+		var node yaml.Node
+		require.NoError(t, yaml.Unmarshal([]byte(text), &node))
+		require.Equal(t, kind, scannerAlone(&node), text)
+	}
+	construct := func(n *nursery) (over *Handover) {
+		_, err := observe(n, func() error {
+			over = newScannerHandover("lines_batch", service.MockResources())
+			return nil
+		})
+		require.NoError(t, err)
+		return over
+	}
+	require.NotNil(t, construct(&nursery{input: true, scanner: "lines_batch"}))
+	require.Nil(t, construct(&nursery{input: true, scanner: "lines"}))
+	require.Nil(t, construct(&nursery{scanner: "lines_batch"}), "a processor of a chain")
+	require.Nil(t, newScannerHandover("lines_batch", service.MockResources()), "there is no host")
+}
+
 // Metadata waits only where nothing can see it.
 func TestChainsThatAreBlindToMetadata(t *testing.T) {
 	const mark = "watermark: { event_time: this.ts }"
@@ -91,7 +121,7 @@ func TestHandedBatches(t *testing.T) {
 	require.Nil(t, takeHanded(nil))
 
 	entries := make([]host.Entry, 3)
-	require.EqualValues(t, 21, handed.entries(entries))
+	require.EqualValues(t, 21, (&positioner{}).handed(handed, entries))
 	for _, bare := range []bool{false, true} {
 		for i, m := range handed.messages(bare) {
 			require.Equal(t, host.Position{Partition: "orders/1", Offset: int64(10 + i), Known: true, Hash: host.Fingerprint(payload(m))}, entries[i].Position)

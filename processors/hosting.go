@@ -138,11 +138,11 @@ func (h *hosted) offered(messages service.MessageBatch) (*host.Batch, map[int]er
 	if handed == nil {
 		return h.batch(messages)
 	}
-	offset := h.position.kafka()
-	messages = handed.messages(offset && h.built.bare)
+	takes := h.positioner.takes(handed)
+	messages = handed.messages(takes && h.built.bare)
 	b, errs := h.rows(messages), map[int]error(nil)
-	if b.Lag, b.Flows = handed.Lag, handed.Lag; offset {
-		b.Bytes = handed.entries(b.Entries)
+	if b.Lag, b.Flows = handed.Lag, handed.Lag; takes {
+		b.Bytes = h.positioner.handed(handed, b.Entries)
 	} else {
 		b.Bytes, errs = h.positioner.entries(messages, b.Entries)
 	}

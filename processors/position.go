@@ -132,7 +132,8 @@ func (p *positioner) entries(batch service.MessageBatch, entries []host.Entry) (
 		case p.config.mode == host.None:
 		case emitted(m, pos):
 		case p.config.mode == host.Ordinal:
-			p.ordinal(m, pos)
+			path, _ := m.MetaGet(pathKey)
+			p.ordinal(path, pos)
 		case p.set != nil:
 			err = p.evaluated(&frame, i, pos)
 		default:
@@ -165,8 +166,10 @@ func emitted(m *service.Message, pos *host.Position) bool {
 	return true
 }
 
-func (p *positioner) ordinal(m *service.Message, pos *host.Position) {
-	path, _ := m.MetaGet("path")
+// pathKey is the metadata by which an input says which of its sources a message is of.
+const pathKey = "path"
+
+func (p *positioner) ordinal(path string, pos *host.Position) {
 	if p.count == nil || p.path != path {
 		p.path, p.count = path, p.counts[path]
 		if p.count == nil {

@@ -42,29 +42,40 @@ type linesReader struct {
 	name string // of the source, for errors
 
 	buf        []byte
-	owned      int   // messages alias buf[:owned]
-	start, end int   // buf[start:end] is read and not yet cut
-	searched   int   // the first bytes of buf[start:end] in which no delimiter begins
-	skipping   bool  // the rest of a line that was too long is being passed over
-	err        error // what Read returned, io.EOF included: nothing more will come
-	line       int64 // lines begun, for errors
-	sizeHint   int   // messages in the last batch
+	owned      int      // messages alias buf[:owned]
+	start, end int      // buf[start:end] is read and not yet cut
+	searched   int      // the first bytes of buf[start:end] in which no delimiter begins
+	skipping   bool     // the rest of a line that was too long is being passed over
+	err        error    // what Read returned, io.EOF included: nothing more will come
+	line       int64    // lines begun, for errors
+	lines      [][]byte // memory for those of a batch
 }
 
 func newLinesReader(src io.ReadCloser, name string, conf linesConfig) *linesReader {
 	return &linesReader{linesConfig: conf, src: src, name: name}
 }
 
-// NextBatch implements service.SimpleBatchScanner. It reads from the source only
-// when the bytes at hand hold no whole line, and then once, so that what has
-// arrived is never held back. It returns io.EOF after the last batch.
+// NextBatch implements service.SimpleBatchScanner. It returns io.EOF after the last
+// batch.
 func (r *linesReader) NextBatch(context.Context) (service.MessageBatch, error) {
+	lines, failed, err := r.next(r.lines[:0])
+	if err != nil {
+		return nil, err
+	}
+	r.lines = lines
+	return lineMessages(lines, failed), nil
+}
+
+// next appends the lines of the next batch, at least one, with what is wrong with
+// some of them, by index. It reads from the source only when the bytes at hand hold
+// no whole line, and then once, so that what has arrived is never held back.
+func (r *linesReader) next(dst [][]byte) (lines [][]byte, failed map[int]error, err error) {
 	for {
-		if batch := r.cutBatch(); len(batch) > 0 {
-			return batch, nil
+		if lines, failed = r.cut(dst); len(lines) > 0 {
+			return lines, failed, nil
 		}
 		if r.err != nil {
-			return nil, r.err
+			return nil, nil, r.err
 		}
 		r.fill()
 	}
@@ -73,32 +84,43 @@ func (r *linesReader) NextBatch(context.Context) (service.MessageBatch, error) {
 // Close implements service.SimpleBatchScanner.
 func (r *linesReader) Close(context.Context) error { return r.src.Close() }
 
-// cutBatch returns the lines at hand, as many as fit a batch.
-func (r *linesReader) cutBatch() service.MessageBatch {
-	var batch service.MessageBatch
-	var messages []service.Message // that the batch points to
+// cut appends the lines at hand, as many as fit a batch.
+func (r *linesReader) cut(lines [][]byte) (all [][]byte, failed map[int]error) {
 	size := 0
-	for len(batch) < r.maxLines {
+	for len(lines) < r.maxLines {
 		line, next, ok := r.peekLine()
 		if !ok {
 			break
 		}
 		if len(line) > 0 || !r.omitEmpty {
-			if size += len(line); size > r.maxBytes && len(batch) > 0 {
+			if size += len(line); size > r.maxBytes && len(lines) > 0 {
 				break
 			}
-			if len(messages) == cap(messages) {
-				messages = make([]service.Message, 0, min(r.maxLines, max(r.sizeHint, 8)))
+			line, err := r.own(line)
+			if err != nil {
+				if failed == nil {
+					failed = map[int]error{}
+				}
+				failed[len(lines)] = err
 			}
-			if batch == nil {
-				batch = make(service.MessageBatch, 0, cap(messages))
-			}
-			messages = append(messages, r.message(line))
-			batch = append(batch, &messages[len(messages)-1])
+			lines = append(lines, line)
 		}
 		r.consume(next)
 	}
-	r.sizeHint = len(batch)
+	return lines, failed
+}
+
+// lineMessages makes the messages of a batch.
+func lineMessages(lines [][]byte, failed map[int]error) service.MessageBatch {
+	messages := make([]service.Message, len(lines))
+	batch := make(service.MessageBatch, len(lines))
+	for i, line := range lines {
+		messages[i] = *service.NewMessage(line)
+		batch[i] = &messages[i]
+	}
+	for i, err := range failed {
+		batch[i].SetError(err)
+	}
 	return batch
 }
 
@@ -157,20 +179,16 @@ func (r *linesReader) consume(next lineEnd) {
 	r.line++
 }
 
-// message makes the message of a line that peekLine returned, which owns the
-// bytes from then on.
-func (r *linesReader) message(line []byte) service.Message {
-	tooLong := len(line) > r.maxLine
-	if tooLong {
+// own gives a line that peekLine returned to whoever takes the batch, and says what
+// is wrong with it.
+func (r *linesReader) own(line []byte) (all []byte, err error) {
+	if len(line) > r.maxLine {
 		line = line[:r.maxLine]
+		err = fmt.Errorf("%w: line %d of %q has more than max_line_bytes (%d): its first bytes are kept, the rest is skipped; raise max_line_bytes or look for a missing delimiter",
+			ErrLineTooLong, r.line+1, r.name, r.maxLine)
 	}
 	r.owned = r.start + len(line)
-	msg := *service.NewMessage(line[:len(line):len(line)])
-	if tooLong {
-		msg.SetError(fmt.Errorf("%w: line %d of %q has more than max_line_bytes (%d): its first bytes are kept, the rest is skipped; raise max_line_bytes or look for a missing delimiter",
-			ErrLineTooLong, r.line+1, r.name, r.maxLine))
-	}
-	return msg
+	return line[:len(line):len(line)], err
 }
 
 // trim takes the carriage return from the end of a line.
