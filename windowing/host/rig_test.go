@@ -319,7 +319,9 @@ func (r *rig) sink(refuse func(rows []*note) []int) *sink {
 			if s.refuse != nil {
 				failed = s.refuse(rows)
 			}
-			s.took(rows, failed)
+			if r.disk == nil || !r.disk.killed() { // a killed host delivers what it only thinks is on disk
+				s.took(rows, failed)
+			}
 			d.Settle(failed)
 		}
 	}()
