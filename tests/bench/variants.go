@@ -33,7 +33,6 @@ const (
 	lineByLine     = `{ file: { paths: [ {{.Path}} ], scanner: { lines: {} } } }`
 	lineNoReplay   = `{ file: { paths: [ {{.Path}} ], scanner: { lines: {} }, auto_replay_nacks: false } }`
 	topic          = `{ redpanda: { seed_brokers: [ "{{.Broker}}" ], topics: [ {{.Topic}} ], consumer_group: {{.Group}}, auto_replay_nacks: false } }`
-	topicReplay    = `{ redpanda: { seed_brokers: [ "{{.Broker}}" ], topics: [ {{.Topic}} ], consumer_group: {{.Group}} } }`
 	batchesReplay  = `{ file: { paths: [ {{.Path}} ], scanner: { lines_batch: {} } } }`
 )
 
@@ -47,9 +46,9 @@ var variants = []variant{
 	{name: "stock/lines", part: quarter, text: stock(lineByLine), stock: true},
 	{name: "none/lines/no_replay", part: quarter, text: plain(lineNoReplay)},
 	{name: "none/lines_batch/replay", part: whole, text: plain(batchesReplay)},
-	{name: "none/kafka/170", size: 170, text: watched(plain(topicReplay))},
+	{name: "none/kafka/170", size: 170, text: watched(plain(topic))},
 	{name: "window/kafka/170", size: 170, text: watched(windowed(topic))},
-	{name: "none/kafka/1024", size: 1024, text: watched(plain(topicReplay))},
+	{name: "none/kafka/1024", size: 1024, text: watched(plain(topic))},
 	{name: "window/kafka/1024", size: 1024, text: watched(windowed(topic))},
 }
 
