@@ -34,10 +34,12 @@ const (
 )
 
 const (
-	gapLimit  = 100_000 // runs above the mark of a partition, then the oldest gap closes early
-	noOffset  = math.MinInt64
-	remedies  = "if the topic was created again, the cluster switched or the file rewritten on purpose, give the host a new name to start with empty state, or delete the state file; otherwise put the old source back"
-	remedyFar = "raise position_horizon if the source redelivers that late, " + remedies
+	gapLimit = 100_000 // runs above the mark of a partition, then the oldest gap closes early
+	noOffset = math.MinInt64
+	remedies = "if the topic was created again, the cluster switched or the file rewritten on purpose, give the host a new name to start with empty state, or delete the state file; otherwise put the old source back"
+	// What is read again has to be the same again, also behind a mapping.
+	remedyPayload = "if a processor in front makes something else of a message each time, such as now() or uuid_v4(), move that behind the operators; " + remedies
+	remedyFar     = "raise position_horizon if the source redelivers that late, " + remedies
 )
 
 // positions is the set of applied positions. A position is applied at most once.
@@ -201,7 +203,7 @@ func (p *partition) again(pos Position) (fresh bool, err error) {
 	case !ok:
 		return false, fmt.Errorf("partition %q offset %d: %w: it was applied too long ago to be checked (mark %d); %s", p.name, pos.Offset, ErrPosition, p.mark, remedyFar)
 	case known != pos.Hash:
-		return false, fmt.Errorf("partition %q offset %d: %w: another payload was applied under it; %s", p.name, pos.Offset, ErrPosition, remedies)
+		return false, fmt.Errorf("partition %q offset %d: %w: another payload was applied under it; %s", p.name, pos.Offset, ErrPosition, remedyPayload)
 	}
 	return false, nil
 }
@@ -273,7 +275,7 @@ func (s *positions) ordinal(p *partition, pos Position) (fresh bool, err error) 
 	p.run = chainHash(p.run, pos.Hash)
 	if p.read <= p.mark {
 		if p.read == p.mark && p.run != p.applied {
-			return false, fmt.Errorf("%s: %w: the %d messages applied before have other payloads now; %s", p.title(), ErrPosition, p.mark, remedies)
+			return false, fmt.Errorf("%s: %w: the %d messages applied before have other payloads now; %s", p.title(), ErrPosition, p.mark, remedyPayload)
 		}
 		return false, nil
 	}

@@ -249,6 +249,7 @@ func TestForgottenPositions(t *testing.T) {
 			err := again(off, 0, true)
 			require.ErrorIs(t, err, ErrPosition)
 			require.ErrorContains(t, err, "another payload")
+			require.ErrorContains(t, err, "uuid_v4()")
 		}
 		for _, off := range []int64{firstPrints, 1000, 9 * blockSize} {
 			err := again(off, 0, false)
