@@ -103,3 +103,29 @@ func TestWindowMemory(t *testing.T) {
 	require.Equal(t, groups, rows)
 	require.Zero(t, w.Groups())
 }
+
+// TestWindowPageKeeps: a window that is handed out by pages reads the groups that are
+// in memory, and leaves them what they are for the windows behind it.
+func TestWindowPageKeeps(t *testing.T) {
+	const large = 65535 // two squares carry into the next digit of their sum
+	grid, err := NewSliding(20, 10, 0)
+	require.NoError(t, err)
+	run := func(bound int64) []string {
+		store, out := kv.NewMemory(), &Output{}
+		w := NewWindow(WindowConfig{
+			Name: "w", Assigner: grid, GroupBy: []GroupField{{Name: "k", Expr: "this.k"}},
+			Aggregates: parseAggregates(t, "count()", "variance(this.v)"),
+		})
+		if bound > 0 {
+			w.Bound(bound, store)
+		}
+		w.Process(Instant{Late: watermark.Unset}, []Row{testRow(3, "a", 1), testRow(4, "b", large)}, out)
+		saveTo(t, w, store)
+		w.Committed()
+		w.Process(Instant{Late: watermark.Unset}, []Row{testRow(4, "b", large), testRow(4, "b", 1)}, out)
+		require.True(t, w.Advance(Instant{Late: watermark.Unset, Close: 10}, 100, out))
+		require.True(t, w.Advance(Instant{Late: 10, Close: 20}, 100, out))
+		return lines(out)
+	}
+	require.Equal(t, run(0), run(1))
+}

@@ -75,11 +75,11 @@ func (w *Window) page(limit int) error {
 		key = c.table.groups.key(number)
 		for len(c.pages.streams) > 0 && bytes.Equal(c.pages.streams[0].key(), key) {
 			g := c.pages.streams.pop()
-			found, err := w.give(g)
+			found, read, err := w.give(g)
 			if err != nil {
 				return err
 			}
-			if c.pages.single {
+			if c.pages.single && read {
 				c.table.set(number, found)
 			} else {
 				c.table.mergeIn(number, found)
@@ -126,27 +126,25 @@ func (w *Window) read(g *groupStream) error {
 }
 
 // give takes the first group out of a stream. What is in memory is newer than what
-// is on disk.
-func (w *Window) give(g *groupStream) ([]agg.Accumulator, error) {
+// is on disk, and stays the slice's: only what was read may be put elsewhere.
+func (w *Window) give(g *groupStream) (found []agg.Accumulator, read bool, err error) {
 	key := g.key()
-	var found []agg.Accumulator
 	if len(g.order) > 0 && bytes.Equal(g.slice.groups.key(g.order[0].number), key) {
 		found = w.of(g.slice, g.order[0].number)
 		g.order = g.order[1:]
 	}
 	if len(g.disk) == 0 || !bytes.Equal(g.disk[0].key, key) {
-		return found, nil
+		return found, false, nil
 	}
 	value := g.disk[0].value
 	g.disk = g.disk[1:]
 	if found != nil {
-		return found, nil
+		return found, false, nil
 	}
-	found, err := w.decode(value)
-	if err != nil {
-		return nil, recordError(appendSpanKey(nil, groupTable, g.slice.span), err)
+	if found, err = w.decode(value); err != nil {
+		return nil, false, recordError(appendSpanKey(nil, groupTable, g.slice.span), err)
 	}
-	return found, nil
+	return found, true, nil
 }
 
 // key is that of the first group; there must be one.
