@@ -35,7 +35,7 @@ type budget struct {
 
 func (s *spaceState) budget(size, generation, pageSize int) budget {
 	press := 1 + s.active.bytes/generation
-	share := int(int64(s.work) * int64(size) / int64(generation*3/8+1))
+	share := int(int64(s.work) * int64(size) / int64(max(generation, s.frozen.bytes)*3/8+1))
 	return budget{
 		items:   (foldItems + share) * press,
 		deletes: max(foldDeletes, size/putBytes) * press,
@@ -51,7 +51,7 @@ func (s *Space) foldSlice(b *bolt.Bucket, n *spaceState, size int) error {
 	}
 	g := n.frozen
 	if n.work == 0 {
-		share := int64(len(g.index.entries)) * siftShare * int64(max(size, foldStep)) / int64(s.generation)
+		share := int64(len(g.index.entries)) * siftShare * int64(max(size, foldStep)) / int64(max(s.generation, g.bytes))
 		if all := g.sift(&n.active.index, n.pos, siftItems+int(share)); !all {
 			return nil
 		}
@@ -179,9 +179,12 @@ func (f *folder) erase(from, to string) (end bool, err error) {
 	var doomed [][]byte
 	f.pos = to
 	resume, err := walk(f.base, storedFloor(raw(from)), raw(from), raw(to), func(e entry) bool {
-		doomed = append(doomed, append([]byte(nil), e.stored...))
-		f.deletes--
 		f.pos = string(e.key) + "\x00"
+		f.deletes--
+		// What is put again stays: a scan that began before it was deleted reads it here.
+		if f.active.find(hashOf(e.key), e.key) == nil {
+			doomed = append(doomed, append([]byte(nil), e.stored...))
+		}
 		return f.deletes > 0
 	})
 	if err != nil {

@@ -332,3 +332,96 @@ func TestManySmallCommits(t *testing.T) {
 	require.Greater(t, s.state.active.id, uint64(5))
 	verify(t, s.handle)
 }
+
+// TestFailedCommitsThatFoldAGeneration: of two commits that fail one after the other
+// and are in the file, the first freezes a generation and the second folds it.
+func TestFailedCommitsThatFoldAGeneration(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	opts := Options{NoSync: true, GenerationBytes: 3000}
+	f := open(t, path, opts)
+	s := lease(t, f, "a")
+	s.Bound(1)
+	model := map[string]string{}
+	for i := 0; !s.state.due(100, s.generation); i++ {
+		k := fmt.Sprintf("k%03d", i)
+		model[k] = "value"
+		put(t, s, k, "value")
+	}
+	before := s.state
+	for range 2 {
+		f.fail = failing(true)
+		var b kv.Batch
+		b.Put([]byte("large"), make([]byte, 10_000))
+		require.ErrorIs(t, s.Commit(&b), errInjected)
+	}
+	f.fail = failure{}
+	require.Equal(t, before, s.state)
+	require.Equal(t, len(model), baseKeys(t, s), "folded")
+	put(t, s, "k000", "again")
+	model["k000"] = "again"
+	require.Equal(t, model, contents(t, s))
+	m := newMachine(t, 1, 60)
+	m.model = model
+	m.reopened(s, path+".copy", opts)
+}
+
+// TestScanWhileARangeIsReplaced: a commit deletes a range and puts a key in it again,
+// later ones overwrite that key while the deletion is folded. A scan that began before
+// sees the key in one of its states; it was never gone.
+func TestScanWhileARangeIsReplaced(t *testing.T) {
+	s := newSpace(t, Options{NoSync: true, GenerationBytes: 3000})
+	for i := range 100 {
+		put(t, s, fmt.Sprintf("k%03d", i), "old")
+	}
+	settle(t, s)
+	var seen []string
+	started := false
+	require.NoError(t, s.Scan(nil, nil, func(k, _ []byte) error {
+		seen = append(seen, string(k))
+		if started {
+			return nil
+		}
+		started = true
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			var b kv.Batch
+			b.Delete([]byte("k"), []byte("l"))
+			b.Put([]byte("k050"), []byte("new"))
+			if err := s.Commit(&b); err != nil {
+				t.Error(err)
+			}
+			b.Reset()
+			b.Put([]byte("k050"), make([]byte, 500))
+			for id := s.state.active.id; s.state.active.id < id+2; {
+				if err := s.Commit(&b); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+		<-done
+		return nil
+	}))
+	require.Contains(t, seen, "k050")
+}
+
+// TestLargeGenerationIsSiftedInPortions: one that grew far past its size must not be
+// put in order by a single commit.
+func TestLargeGenerationIsSiftedInPortions(t *testing.T) {
+	s := newSpace(t, Options{NoSync: true, GenerationBytes: 20_000})
+	var b kv.Batch
+	for i := range 100_000 {
+		b.Put(fmt.Appendf(nil, "k%06d", i), []byte("a value"))
+	}
+	require.NoError(t, s.Commit(&b))
+	put(t, s, "k", "v")
+	large := s.state.frozen
+	require.Equal(t, 100_000, len(large.index.entries))
+	for steps, sifted := 0, 0; sifted < 100_000; steps++ {
+		put(t, s, "k", "v")
+		require.Less(t, large.rest.sifted-sifted, 15_000)
+		sifted = large.rest.sifted
+		require.Less(t, steps, 50)
+	}
+}

@@ -293,15 +293,19 @@ func (s *Space) write(tx *bolt.Tx, record []byte) (spaceState, error) {
 }
 
 // follow takes the steps that the file is ahead: a fold that ended, a generation
-// that was frozen.
+// that was frozen and perhaps folded.
 func (s *spaceState) follow(b *bolt.Bucket, disk *spaceState) error {
 	if s.frozen != nil && (disk.frozen == nil || disk.frozen.id != s.frozen.id) {
 		s.thaw()
 	}
-	if s.frozen == nil && disk.active.id > s.active.id {
-		return s.freeze(b)
+	if s.frozen != nil || disk.active.id == s.active.id {
+		return nil
 	}
-	return nil
+	if disk.frozen == nil { // a second step that was thought failed has folded it
+		s.active = &generation{id: disk.active.id, first: s.next}
+		return nil
+	}
+	return s.freeze(b)
 }
 
 // due says whether the active generation is full: with the record it would grow

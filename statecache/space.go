@@ -11,8 +11,10 @@ import (
 )
 
 // DefaultGenerationBytes is the size of the log at which it begins to fold
-// into the base. The log of a Space takes up to twice this in memory, plus
-// about as much again for its indexes, more than half of that only after a scan.
+// into the base. The log of a Space takes about twice this in memory, plus up to
+// twice as much again for its indexes, more than half of that only after a scan. Where
+// new keys come all over a base of many millions, each on a page of its own, folding
+// takes longer than filling, and the log grows: to 330 MB after 20 million keys.
 const DefaultGenerationBytes = 32 << 20
 
 // Space is the state under one name in a File: a kv.Store for one owner.

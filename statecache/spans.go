@@ -53,7 +53,10 @@ func (s *spans) hold(key string) bool {
 	return ok
 }
 
-// next returns the first range that ends after key, with those that follow it
+// mostJoined bounds what next looks at: there may be a range for each key.
+const mostJoined = 64
+
+// next returns the first range that ends after key, with some of those that follow it
 // without a gap.
 func (s *spans) next(key string) (from, to string, ok bool) {
 	c := s.m.Before(key)
@@ -64,8 +67,10 @@ func (s *spans) next(key string) (from, to string, ok bool) {
 		return "", "", false
 	}
 	from, to = c.Key(), c.Value().to
-	for c.Next(); to != "" && c.Valid() && c.Key() == to; c.Next() {
+	c.Next()
+	for n := 1; n < mostJoined && to != "" && c.Valid() && c.Key() == to; n++ {
 		to = c.Value().to
+		c.Next()
 	}
 	return from, to, true
 }
