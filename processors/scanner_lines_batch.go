@@ -53,7 +53,7 @@ A file counts as delivered when every batch of it has been acknowledged. Most ou
 
 == In front of windowed
 
-Directly in the `+"`file` or `stdin`"+` input of a `+"`windowed`"+` input, where no processors stand between, one message goes through Benthos in the place of a batch and its lines are handed to the operators beside it. Nothing that comes out differs; a line costs a third. The counter `+"`input_received`"+` then has the lines under the path of the scanner, and the batches under that of the input. Where a tracer is configured each line goes the usual way, with its span.
+Directly in the `+"`file` or `stdin`"+` input of a `+"`windowed`"+` input, where no processors stand between, one message goes through Benthos in the place of a batch and its lines are handed to the operators beside it. Nothing that comes out differs; a line costs a third. The counter `+"`input_received`"+` then has one of each batch under the path of the input and the others under that of the scanner, so that their sum is right. Where a tracer is configured each line goes the usual way, with its span.
 
 == Memory
 
