@@ -106,8 +106,10 @@ func TestDamagedStateFile(t *testing.T) {
 	s := halfway(t, inputHost)
 	whole, err := os.ReadFile(s.state())
 	require.NoError(t, err)
+	used := usedBytes(t, s.state())
 	for name, text := range map[string][]byte{
-		"cut to half":      whole[:len(whole)/2],
+		"cut to half":      whole[:used/2],
+		"cut by a page":    whole[:used-pageSize],
 		"cut to one page":  whole[:pageSize],
 		"cut to ten bytes": whole[:10],
 		"a text file":      []byte(strings.Repeat("this is no state file\n", 1000)),
@@ -132,6 +134,20 @@ func TestDamagedStateFile(t *testing.T) {
 		require.Contains(t, []int{0, 1}, p.wait())
 		requireClear(t, p)
 	})
+}
+
+// usedBytes is how much of a state file holds pages. It grows by more than is needed:
+// what is behind them may be missing.
+func usedBytes(t *testing.T, path string) (used int) {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	require.NoError(t, err)
+	require.NoError(t, db.View(func(tx *bolt.Tx) error {
+		used = int(tx.Size())
+		return nil
+	}))
+	require.NoError(t, db.Close())
+	return used
 }
 
 // A page of zeros is found at the start, or when it is read, or it was not in
