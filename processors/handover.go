@@ -45,24 +45,20 @@ type Records interface {
 // see the messages or the size of batches. An input calls it from its constructor, on
 // the goroutine that constructs it.
 func NewHandover(kind string, res *service.Resources) *Handover {
-	n := nurseryHere()
-	if n == nil || !n.input || n.alone != kind || traces(res) {
-		return nil
-	}
-	return newHandover(res)
+	return handoverWhere(res, func(n *nursery) bool { return n.alone == kind })
 }
 
 // newScannerHandover is NewHandover for the scanner of an input of which it is known
 // that it says the same of all messages of a batch.
 func newScannerHandover(kind string, res *service.Resources) *Handover {
-	n := nurseryHere()
-	if n == nil || !n.input || n.scanner != kind || traces(res) {
-		return nil
-	}
-	return newHandover(res)
+	return handoverWhere(res, func(n *nursery) bool { return n.scanner == kind })
 }
 
-func newHandover(res *service.Resources) *Handover {
+func handoverWhere(res *service.Resources, direct func(n *nursery) bool) *Handover {
+	n := nurseryHere()
+	if n == nil || !n.input || !direct(n) || traces(res) {
+		return nil
+	}
 	return &Handover{received: res.Metrics().NewCounter("input_received")}
 }
 

@@ -1,5 +1,7 @@
 package statecache
 
+import "sort"
+
 // rest is what of a frozen generation has to reach the base: sorted runs, each of a
 // portion of the entries of its index, merged while it is folded. A key is in one run.
 type rest struct {
@@ -56,20 +58,13 @@ func (g *generation) sift(active *index, pos string, items int) (all bool) {
 // seek moves to the first key from pos on. After a commit that succeeded it is there
 // already; one that failed may have moved it anywhere.
 func (r *rest) seek(x *index, pos string) {
-	if placed := r.placed && r.pos == pos; placed {
+	if r.placed && r.pos == pos {
 		r.placed = false
 		return
 	}
 	r.placed, r.heads = false, r.heads[:0]
 	for _, run := range r.runs {
-		i, j := 0, len(run)
-		for i < j {
-			if m := (i + j) / 2; text(x.key(&x.entries[run[m]])) < pos {
-				i = m + 1
-			} else {
-				j = m
-			}
-		}
+		i := sort.Search(len(run), func(i int) bool { return text(x.key(&x.entries[run[i]])) >= pos })
 		if i < len(run) {
 			r.heads = append(r.heads, head{text(x.key(&x.entries[run[i]])), run[i:]})
 		}

@@ -1,7 +1,6 @@
 package statecache
 
 import (
-	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -45,10 +44,10 @@ func (t *table) pin() (newer *table, err error) {
 	defer t.mu.Unlock()
 	switch {
 	case t.pins == 0:
-		_, err = t.orderLocked(math.MaxInt)
+		err = t.orderLocked()
 	case len(t.aside) > 0:
 		newer = &table{aside: slices.Clone(t.aside)}
-		_, err = newer.orderLocked(math.MaxInt)
+		err = newer.orderLocked()
 	}
 	if err != nil {
 		return nil, err
@@ -63,21 +62,16 @@ func (t *table) unpin() {
 	t.pins--
 }
 
-func (t *table) orderLocked(bytes int) (all bool, err error) {
-	n := 0
-	for ; n < len(t.aside) && bytes > 0; n++ {
-		bytes -= len(t.aside[n])
-	}
-	if n == 0 {
-		return true, nil
+// orderLocked takes on what was put aside.
+func (t *table) orderLocked() error {
+	if len(t.aside) == 0 {
+		return nil
 	}
 	var f fresh
-	if err := f.read(t.aside[:n]); err != nil {
-		return false, err
+	if err := f.read(t.aside); err != nil {
+		return err
 	}
-	if t.aside = t.aside[n:]; len(t.aside) == 0 {
-		t.aside = nil
-	}
+	t.aside = nil
 	for _, r := range f.deleted {
 		t.puts.DeleteRange(r.from, r.to)
 		t.deleted.add(r.from, r.to)
@@ -86,7 +80,7 @@ func (t *table) orderLocked(bytes int) (all bool, err error) {
 		p := &f.puts[m.put]
 		t.puts.Set(p.key, p.value)
 	}
-	return t.aside == nil, nil
+	return nil
 }
 
 // fresh is what batches say together that nothing has ordered yet.
