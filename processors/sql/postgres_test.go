@@ -12,16 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/require"
+
+	"github.com/connect-windowed/connect-windowed/tests/ports"
 )
 
 // A server that is not there is said, with the remedy and without the password, and
 // nothing is lost: Benthos connects again.
 func TestNoServer(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := ports.Free(1)
 	require.NoError(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	require.NoError(t, free.Close())
-	w, err := construct(nameRaw, fmt.Sprintf("driver: postgres\ndsn: postgres://u:secret@127.0.0.1:%d/d?sslmode=disable\nquery: SELECT 1\n", port))
+	w, err := construct(nameRaw, fmt.Sprintf("driver: postgres\ndsn: postgres://u:secret@127.0.0.1:%d/d?sslmode=disable\nquery: SELECT 1\n", free[0]))
 	require.NoError(t, err)
 	require.NoError(t, w.Connect(t.Context()), "nothing to say yet")
 	require.ErrorIs(t, w.WriteBatch(t.Context(), batchOf("1", "2")), service.ErrNotConnected)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/connect-windowed/connect-windowed/tests/kafka/broker"
+	"github.com/connect-windowed/connect-windowed/tests/ports"
 )
 
 // partitions of a topic.
@@ -149,10 +149,11 @@ func (t *topics) measure(ctx context.Context, v variant) (s sample, err error) {
 	}
 	defer os.RemoveAll(work)
 	t.runs++
-	address, err := freeAddress()
+	free, err := ports.Free(1)
 	if err != nil {
 		return s, err
 	}
+	address := ports.Local(free[0])
 	config, err := v.fill(map[string]string{"Broker": t.broker, "Topic": t.name(v.size), "State": filepath.Join(work, "state.db"),
 		"Group": fmt.Sprintf("%s-%d", t.name(v.size), t.runs), "HTTP": address})
 	if err != nil {
@@ -257,13 +258,4 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	}
 	defer response.Body.Close()
 	return io.ReadAll(response.Body)
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

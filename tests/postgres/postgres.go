@@ -13,7 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"github.com/connect-windowed/connect-windowed/tests/ports"
 )
 
 //go:embed postgres.sh
@@ -25,11 +28,16 @@ type Server struct {
 	// DSN names a superuser and stays the same over restarts.
 	DSN    string
 	folder string
+	port   int
 }
 
 // Start makes a cluster and starts its server. Whoever calls it calls Wipe. It
 // fails where PostgreSQL is not installed, saying how to install it.
 func Start() (*Server, error) {
+	free, err := ports.Free(1)
+	if err != nil {
+		return nil, err
+	}
 	folder, err := os.MkdirTemp("", "connect-windowed-postgres-")
 	if err != nil {
 		return nil, err
@@ -38,7 +46,7 @@ func Start() (*Server, error) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		return nil, err
 	}
-	s := &Server{folder: folder}
+	s := &Server{folder: folder, port: free[0]}
 	if err := os.WriteFile(filepath.Join(folder, "postgres.sh"), []byte(script), 0o600); err != nil {
 		return nil, err
 	}
@@ -77,7 +85,7 @@ func (s *Server) Wipe() error {
 }
 
 func (s *Server) run(action string) (string, error) {
-	cmd := exec.Command("bash", filepath.Join(s.folder, "postgres.sh"), action, filepath.Join(s.folder, "cluster"))
+	cmd := exec.Command("bash", filepath.Join(s.folder, "postgres.sh"), action, filepath.Join(s.folder, "cluster"), strconv.Itoa(s.port))
 	var problems strings.Builder
 	cmd.Stderr = &problems
 	out, err := cmd.Output()

@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
 # A private PostgreSQL server for tests, in a folder of its own.
 #
-#   postgres.sh start FOLDER   make the cluster where it is not there yet, start it,
-#                              print its DSN
-#   postgres.sh crash FOLDER   stop it as a crash does (pg_ctl -m immediate)
-#   postgres.sh stop FOLDER    stop it
-#   postgres.sh wipe FOLDER    stop it and remove the folder
+#   postgres.sh start FOLDER PORT   make the cluster where it is not there yet, for
+#                                   a port, which it keeps; start it, print its DSN
+#   postgres.sh crash FOLDER        stop it as a crash does (pg_ctl -m immediate)
+#   postgres.sh stop FOLDER         stop it
+#   postgres.sh wipe FOLDER         stop it and remove the folder
 #
 # Needs PostgreSQL's server programs: on Debian and Ubuntu `apt-get install
-# postgresql`. The server listens on 127.0.0.1 only. Its port is chosen at the
-# first start and kept. PostgreSQL refuses to run as root: as root everything runs
-# as the user postgres, or nobody.
+# postgresql`. The server listens on 127.0.0.1 only. PostgreSQL refuses to run as
+# root: as root everything runs as the user postgres, or nobody.
 set -euo pipefail
 
-usage="usage: postgres.sh start|crash|stop|wipe FOLDER"
+usage="usage: postgres.sh start FOLDER PORT | crash FOLDER | stop FOLDER | wipe FOLDER"
 action=${1:?$usage}
 folder=${2:?$usage}
 [[ $folder == /* ]] || folder=$PWD/$folder
@@ -46,18 +45,6 @@ as() {
 	fi
 }
 
-# free_port is a port that nobody listens on now.
-free_port() {
-	local port
-	while :; do
-		port=$((20000 + RANDOM))
-		if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-			echo "$port"
-			return
-		fi
-	done
-}
-
 make_cluster() {
 	mkdir -p "$folder"
 	if [ "$(id -u)" = 0 ]; then
@@ -74,7 +61,7 @@ make_cluster() {
 	as tee -a "$data/postgresql.conf" >/dev/null <<-CONF
 		listen_addresses = '127.0.0.1'
 		unix_socket_directories = ''
-		port = $(free_port)
+		port = $1
 		max_connections = 50
 		shared_buffers = 32MB
 		deadlock_timeout = 100ms
@@ -85,13 +72,14 @@ make_cluster() {
 port() { sed -n 's/^port = \([0-9]*\).*/\1/p' "$data/postgresql.conf" | tail -n 1; }
 
 start() {
-	[ -f "$data/PG_VERSION" ] || make_cluster
+	[ -f "$data/PG_VERSION" ] || make_cluster "${1:?$usage}"
 	local try
-	for try in 1 2 3; do
+	for try in {1..20}; do # what is left of a crashed server may still be ending
 		if as "$bin/pg_ctl" -D "$data" -l "$data/server.log" -w -t 60 start >/dev/null 2>&1; then
 			echo "postgres://tester@127.0.0.1:$(port)/postgres?sslmode=disable"
 			return
 		fi
+		sleep 0.5
 	done
 	tail -n 40 "$data/server.log" >&2
 	echo "the server does not start" >&2
@@ -105,7 +93,7 @@ stop() {
 }
 
 case $action in
-start) start ;;
+start) start "${3:-}" ;;
 crash) stop immediate ;;
 stop) stop fast ;;
 wipe)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/connect-windowed/connect-windowed/tests/ports"
 )
 
 // Fake is kfake on a port.
@@ -16,11 +18,11 @@ type Fake struct {
 // StartFake starts kfake with its data in a folder. Groups need not wait long for
 // members that are gone.
 func StartFake(dir string, options ...kfake.Opt) (*Fake, error) {
-	ports, err := freePorts(1)
+	free, err := ports.Free(1)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fake{port: ports[0]}
+	f := &Fake{port: free[0]}
 	f.options = append([]kfake.Opt{kfake.NumBrokers(1), kfake.Ports(f.port), kfake.DataDir(dir),
 		kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, options...)
 	return f, f.Start()
@@ -30,7 +32,7 @@ func StartFake(dir string, options ...kfake.Opt) (*Fake, error) {
 func (f *Fake) Cluster() *kfake.Cluster { return f.cluster }
 
 // Addr implements Broker.
-func (f *Fake) Addr() string { return local(f.port) }
+func (f *Fake) Addr() string { return ports.Local(f.port) }
 
 // Start implements Broker.
 func (f *Fake) Start() (err error) {

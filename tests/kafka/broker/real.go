@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/connect-windowed/connect-windowed/tests/ports"
 )
 
 // Real is Apache Kafka in a process of its own.
@@ -31,14 +33,14 @@ func script() string {
 // its properties, with $PORT and $CONTROLLER_PORT for its ports. The jars are shared
 // by all brokers of this user.
 func StartReal(dir string, conf ...string) (*Real, error) {
-	ports, err := freePorts(2)
+	free, err := ports.Free(2)
 	if err != nil {
 		return nil, err
 	}
-	r := &Real{dir: dir, port: ports[0]}
+	r := &Real{dir: dir, port: free[0]}
 	conf = append([]string{"group.min.session.timeout.ms=100"}, conf...)
-	r.env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+strconv.Itoa(ports[0]), "KAFKA_CONTROLLER_PORT="+strconv.Itoa(ports[1]))
-	ours := strings.NewReplacer("$PORT", strconv.Itoa(ports[0]), "$CONTROLLER_PORT", strconv.Itoa(ports[1]))
+	r.env = append(os.Environ(), "KAFKA_DIR="+dir, "KAFKA_PORT="+strconv.Itoa(free[0]), "KAFKA_CONTROLLER_PORT="+strconv.Itoa(free[1]))
+	ours := strings.NewReplacer("$PORT", strconv.Itoa(free[0]), "$CONTROLLER_PORT", strconv.Itoa(free[1]))
 	r.env = append(r.env, "KAFKA_CONF="+ours.Replace(strings.Join(conf, "\n")))
 	if os.Getenv("KAFKA_JARS") == "" {
 		cache, err := os.UserCacheDir()
@@ -51,7 +53,7 @@ func StartReal(dir string, conf ...string) (*Real, error) {
 }
 
 // Addr implements Broker.
-func (r *Real) Addr() string { return local(r.port) }
+func (r *Real) Addr() string { return ports.Local(r.port) }
 
 // Start implements Broker.
 func (r *Real) Start() error { return r.run("start") }
