@@ -13,7 +13,8 @@ import (
 )
 
 // twoFiles runs watermark and window on their own, each with a state file, so that
-// a crash between the commit of one and the commit of the other can be played.
+// a crash between the commit of one and the commit of the other can be played. A
+// batch whose rows have a field wait is stuck between them for that long.
 func twoFiles(t *testing.T, marks, windows string) *drive.Pipe {
 	t.Helper()
 	p, err := drive.Start(func(feed, sink map[string]any) map[string]any {
@@ -25,6 +26,7 @@ func twoFiles(t *testing.T, marks, windows string) *drive.Pipe {
 			"pipeline": map[string]any{"threads": 1, "processors": []any{
 				map[string]any{"watermark": map[string]any{"event_time": "this.ts", "delay": "0s", "partition": "this._p",
 					"partitions": []string{"p0", "p1"}, "state": "marks", "position": byPosition}},
+				map[string]any{"sleep": map[string]any{"duration": `${! this.wait | "0s" }`}},
 				map[string]any{"tumbling_window": map[string]any{"size": "10s", "group_by": map[string]any{"k": "this.k"},
 					"aggregates": map[string]any{"count": "count()"}, "state": "windows", "position": byPosition}},
 			}}}
@@ -68,10 +70,59 @@ func TestCrashBetweenTwoOperators(t *testing.T) {
 	require.NoError(t, p.Stop())
 
 	p = twoFiles(t, at("marks after the crash"), at("windows after the crash"))
+	goOn(t, p)
+	require.NoError(t, p.Stop())
+	requireCounts(t, p)
+}
+
+// A stop by force, while the rows of a batch are between the watermark and the window,
+// is like a crash there: the watermark may not remember them as through.
+func TestForcedStopBetweenTwoOperators(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	p := twoFiles(t, at("marks"), at("windows"))
+	offer(t, p, `{"_p":"p0","_o":1,"k":"a","ts":1}`, `{"_p":"p1","_o":1,"k":"a","ts":2}`)
+	before, _ := p.Meter.Sum("windowed_commits")
+	p.Feed.Send(func() service.MessageBatch {
+		return batchOf(`{"_p":"p0","_o":2,"k":"a","ts":25,"wait":"1h"}`, `{"_p":"p1","_o":2,"k":"a","ts":9}`, `{"_p":"p1","_o":3,"k":"z","ts":26}`)
+	}, nil)
+	require.Eventually(t, func() bool { now, _ := p.Meter.Sum("windowed_commits"); return now == before+1 }, patience, time.Millisecond,
+		"the watermark has committed and given the batch")
+	_ = p.StopWithin(2 * time.Second) // what it says is Benthos' affair
+	require.NoError(t, p.WaitEnd(patience))
+
+	p = twoFiles(t, at("marks"), at("windows"))
+	goOn(t, p)
+	require.NoError(t, p.Stop())
+	requireCounts(t, p)
+}
+
+// A graceful stop forgets nothing: a partition that has said its last is remembered.
+func TestGracefulStopKeepsTheLastBatch(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	p := twoFiles(t, at("marks"), at("windows"))
+	offer(t, p, `{"_p":"p0","_o":1,"k":"a","ts":1}`, `{"_p":"p1","_o":1,"k":"z","ts":100}`)
+	require.NoError(t, p.Stop())
+	require.Empty(t, rowsOf(p))
+	p = twoFiles(t, at("marks"), at("windows"))
+	offer(t, p, `{"_p":"p0","_o":2,"k":"z","ts":101}`)
+	require.NoError(t, p.Stop())
+	require.Len(t, rowsOf(p), 1)
+}
+
+// goOn plays what comes again, in other batches and behind newer rows of other
+// partitions, and what closes all windows.
+func goOn(t *testing.T, p *drive.Pipe) {
+	t.Helper()
 	offer(t, p, `{"_p":"p0","_o":2,"k":"a","ts":25}`, `{"_p":"p0","_o":3,"k":"z","ts":29}`)
 	offer(t, p, `{"_p":"p1","_o":2,"k":"a","ts":9}`)
 	offer(t, p, `{"_p":"p1","_o":3,"k":"z","ts":26}`, `{"_p":"p0","_o":4,"k":"z","ts":50}`, `{"_p":"p1","_o":4,"k":"z","ts":50}`)
-	require.NoError(t, p.Stop())
+}
+
+// requireCounts checks the rows of a run that ended with goOn.
+func requireCounts(t *testing.T, p *drive.Pipe) {
+	t.Helper()
 	got := map[string]json.Number{}
 	for _, row := range rowsOf(p) {
 		var r struct {

@@ -24,7 +24,7 @@ func limitFiles(t *testing.T, p *process, size uint64) {
 
 const unlimited = ^uint64(0)
 
-// fill runs a scenario until its state file cannot grow any more and the product
+// fill runs a halting scenario until its state file cannot grow any more and the product
 // has said so. Nothing is acknowledged from then on.
 func fill(t *testing.T, s *scenario) *process {
 	t.Helper()
@@ -34,6 +34,7 @@ func fill(t *testing.T, s *scenario) *process {
 	info, err := os.Stat(s.state())
 	require.NoError(t, err)
 	limitFiles(t, p, uint64(info.Size()))
+	s.goOn(t)
 	waitFor(t, p, "a word about the failed commit", func() bool { return contains(p.Log.String(), "file too large", "could not be written", s.state()) })
 	// What was committed before may still be on its way to the source. It ends: an
 	// acknowledgement without a commit would follow the messages.
@@ -70,7 +71,7 @@ func TestDiskFull(t *testing.T) {
 		} {
 			t.Run(form+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				s := topic(t, form, orders(life.Seed(t), 1200, 4), time.Millisecond)
+				s := halting(t, form, orders(life.Seed(t), 1200, 4), 30)
 				leave(t, s, fill(t, s))
 				s.verify(t)
 			})

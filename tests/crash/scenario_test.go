@@ -56,6 +56,21 @@ func sourceOf(dir string, shape random.Shape, pause time.Duration) string {
 	return fmt.Sprintf("test_source: { dir: %q, shape: '%s', batch: 12, pause: %s }", dir, text, pause)
 }
 
+// halting is a scenario whose source halts after some batches until goOn, however slow
+// the machine: the process cannot come to its end before the test has had its way.
+func halting(t testing.TB, form string, shape random.Shape, batches int) *scenario {
+	s := topic(t, form, shape, 0)
+	s.source = strings.Replace(s.source, " }", fmt.Sprintf(", halt: %d }", batches), 1)
+	require.Contains(t, s.source, ", halt: ")
+	return s
+}
+
+// goOn lets a halted source go on, now and in further lives.
+func (s *scenario) goOn(t testing.TB) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, plugins.GoFile), nil, 0o600))
+}
+
 // lines is a scenario whose source is two files that are read from the start each
 // time.
 func lines(t testing.TB, scanner string, shape random.Shape) *scenario {

@@ -23,13 +23,12 @@ const pageSize = 4096
 // halfway gives a scenario that was killed in the middle of its stream.
 func halfway(t *testing.T, form string) *scenario {
 	t.Helper()
-	s := topic(t, form, orders(life.Seed(t), 1200, 4), 2*time.Millisecond)
+	s := halting(t, form, orders(life.Seed(t), 1200, 4), 100)
 	p := s.run(t, "")
 	p.ready()
-	waitFor(t, p, "some progress", func() bool { return s.acknowledged(t) > 40 })
+	waitFor(t, p, "some progress", func() bool { return s.acknowledged(t) > 40 && len(s.entries(t)) > 0 })
 	p.Kill()
-	require.NotEmpty(t, s.entries(t))
-	s.source = sourceOf(s.dir, s.shape, 0)
+	s.goOn(t)
 	return s
 }
 
@@ -255,7 +254,7 @@ func TestOtherDefinition(t *testing.T) {
 // A second process is told within seconds who holds the file, and the first goes
 // on undisturbed.
 func TestLockedStateFile(t *testing.T) {
-	first := topic(t, inputHost, orders(life.Seed(t), 2000, 4), 20*time.Millisecond)
+	first := halting(t, inputHost, orders(life.Seed(t), 2000, 4), 100)
 	p := first.run(t, "")
 	p.ready()
 	waitFor(t, p, "the state file", func() bool { _, err := os.Stat(first.state()); return err == nil })
@@ -275,7 +274,7 @@ func TestLockedStateFile(t *testing.T) {
 		require.Zero(t, q.wait(), "%s\n%s", subcommand, q.Log)
 	}
 	require.Zero(t, p.term(), "%s", p.Log)
-	first.source = sourceOf(first.dir, first.shape, 0)
+	first.goOn(t)
 	first.finish(t)
 	first.verify(t)
 }

@@ -261,7 +261,7 @@ func (o *owner) shutdown() {
 			o.await(again.Done())
 		}
 	default:
-		if o.chain.Settle() || o.applied.dirty || o.hasSettled() {
+		if o.through.Load() && o.chain.Settle() || o.applied.dirty || o.hasSettled() {
 			o.send(o.buildWhole())
 			o.await(timeout)
 		}

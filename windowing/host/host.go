@@ -110,6 +110,7 @@ type Host struct {
 	stop    chan struct{} // closed by Close
 	done    chan struct{} // closed when the owner is gone
 	closing atomic.Bool
+	through atomic.Bool // Through was called
 }
 
 var _ Runner = (*Host)(nil)
@@ -222,6 +223,10 @@ func (h *Host) Next(ctx context.Context) (*Delivery, error) {
 
 // End implements Runner.
 func (h *Host) End(ctx context.Context) error { return h.Offer(ctx, &Batch{end: true}) }
+
+// Through says, before Close, that whoever comes behind is through with everything
+// that the host gave: see windowing.Chain.Settle.
+func (h *Host) Through() { h.through.Store(true) }
 
 // Close implements Runner.
 func (h *Host) Close(ctx context.Context) error {

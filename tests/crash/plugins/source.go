@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,12 +21,16 @@ import (
 // Topic is the topic of every message of the source.
 const Topic = "orders"
 
+// GoFile is the file that a halted source waits for.
+const GoFile = "go"
+
 func init() {
 	spec := service.NewConfigSpec().Fields(
 		service.NewStringField("dir").Description("Where the acknowledged positions are kept."),
 		service.NewStringField("shape").Description("The stream, a random.Shape as JSON."),
 		service.NewIntField("batch").Description("The largest batch."),
-		service.NewDurationField("pause").Description("The time between batches.").Default("0s"))
+		service.NewDurationField("pause").Description("The time between batches.").Default("0s"),
+		service.NewIntField("halt").Description("After how many batches the source waits until GoFile is in its folder, 0 for never.").Default(0))
 	service.MustRegisterBatchInput("test_source", spec, func(conf *service.ParsedConfig, _ *service.Resources) (service.BatchInput, error) {
 		return newSource(conf)
 	})
@@ -37,6 +43,8 @@ func init() {
 type source struct {
 	marks *marks
 	pause time.Duration
+	halt  int    // batches before it waits for the file goOn, -1 once that is there, or for never
+	goOn  string // GoFile
 
 	mu      sync.Mutex // protects the fields below
 	fresh   [][]item
@@ -71,6 +79,12 @@ func newSource(conf *service.ParsedConfig) (*source, error) {
 	s := &source{wake: make(chan struct{})}
 	if s.pause, err = conf.FieldDuration("pause"); err != nil {
 		return nil, err
+	}
+	if s.halt, err = conf.FieldInt("halt"); err != nil {
+		return nil, err
+	}
+	if s.goOn = filepath.Join(dir, GoFile); s.halt == 0 {
+		s.halt = -1
 	}
 	parts := shape.Events()
 	if s.marks, err = openMarks(dir, parts); err != nil {
@@ -109,6 +123,9 @@ func (s *source) ReadBatch(ctx context.Context) (service.MessageBatch, service.A
 			return nil, nil, ctx.Err()
 		}
 	}
+	if err := s.halted(ctx); err != nil {
+		return nil, nil, err
+	}
 	for {
 		items, wake, done := s.take()
 		if items != nil {
@@ -124,6 +141,22 @@ func (s *source) ReadBatch(ctx context.Context) (service.MessageBatch, service.A
 			return nil, nil, ctx.Err()
 		}
 	}
+}
+
+// halted waits where the source halts.
+func (s *source) halted(ctx context.Context) error {
+	for s.halt == 0 {
+		if _, err := os.Stat(s.goOn); err == nil {
+			break
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.halt = max(s.halt-1, -1)
+	return nil
 }
 
 // take gives the next batch, refused ones first. Done: all was sent and is
