@@ -71,7 +71,7 @@ func TestDiskFull(t *testing.T) {
 		} {
 			t.Run(form+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				s := halting(t, form, orders(life.Seed(t), 1200, 4), 30)
+				s := halting(t, form, orders(life.Seed(t), 5000, 4), 30) // far more than its file has room for
 				leave(t, s, fill(t, s))
 				s.verify(t)
 			})
