@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,7 +25,7 @@ func played(t *testing.T, form drive.Form, processors []string, payloads ...stri
 		send(t, p, payload)
 	}
 	p.Feed.End()
-	require.NoError(t, p.WaitEnd(30*time.Second))
+	require.NoError(t, p.WaitEnd(patience))
 	for _, m := range p.Sink.Messages() {
 		line := string(m.Payload)
 		for _, key := range []string{"windowed_row_key", "windowed_duplicate", "test_meta"} {

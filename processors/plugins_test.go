@@ -47,7 +47,7 @@ func inChild(t *testing.T, test func(t *testing.T)) {
 }
 
 // patience is how long something that is due may take to come.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // constructors are what the plugins of a test are made by, by their id.
 var constructors sync.Map

@@ -54,12 +54,12 @@ func refusedOnce(t *testing.T, form drive.Form, setup drive.Setup) (ids []string
 		d := p.Feed.Send(func() service.MessageBatch { return batchOf(rows...) }, nil)
 		select {
 		case <-d.Acked():
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			require.Fail(t, "no acknowledgement", p.Logs.String())
 		}
 	}
 	p.Feed.End()
-	require.NoError(t, p.WaitEnd(30*time.Second))
+	require.NoError(t, p.WaitEnd(patience))
 	require.Positive(t, p.Sink.Refused())
 	for _, m := range p.Sink.Messages() {
 		var row struct{ ID string }

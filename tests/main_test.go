@@ -46,4 +46,4 @@ func inChild(t *testing.T, test func(t *testing.T)) {
 }
 
 // patience is how long something that is due may take to come.
-const patience = time.Minute
+const patience = 2 * time.Minute

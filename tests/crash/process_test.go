@@ -20,7 +20,7 @@ import (
 var lives atomic.Int64
 
 // patience is how long a process may take to start, to stop or to finish.
-const patience = 90 * time.Second
+const patience = 2 * time.Minute
 
 // process is one life of the binary.
 type process struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // stopLimit is how long a pipeline may take to stop gracefully.
-const stopLimit = 60 * time.Second
+const stopLimit = 2 * time.Minute
 
 // Pipe is a running pipeline.
 type Pipe struct {

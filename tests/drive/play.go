@@ -18,7 +18,7 @@ import (
 
 // waitLimit is how long something that is due may take to come. A disk shared with
 // others has been seen to take 20 seconds for one sync.
-const waitLimit = 60 * time.Second
+const waitLimit = 2 * time.Minute
 
 // Play is one run of a case in one form.
 type Play struct {

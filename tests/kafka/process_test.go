@@ -11,7 +11,7 @@ import (
 )
 
 // patience is how long anything that must happen may take.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // process is one life of the binary.
 type process struct {

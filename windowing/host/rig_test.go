@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // second is the unit of event time in these tests.
 const second = watermark.Time(time.Second)
