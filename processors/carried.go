@@ -35,6 +35,7 @@ type pair struct {
 type origin struct {
 	sources []string      // their names, by index
 	delay   time.Duration // the largest of them
+	last    *call         // of the watermark, where it is durable, or nil
 }
 
 // source gives the name of the source of a row; ok is false for a row of none.

@@ -26,7 +26,7 @@ With durable state every message needs a position, or gets an error; ` + "`posit
 // own.
 type windowedProcessor struct {
 	*hosted
-	finish func(b *host.Batch, messages service.MessageBatch) // before it is offered, may be nil
+	finish func(ctx context.Context, b *host.Batch, messages service.MessageBatch) // before it is offered, may be nil
 
 	calls   sync.RWMutex // read by calls, held by the close that ends them
 	busy    atomic.Int32
@@ -35,7 +35,7 @@ type windowedProcessor struct {
 	told    atomic.Bool
 	closing sync.Once
 	gone    chan struct{}
-	last    atomic.Pointer[context.Context] // of the latest call
+	last    call
 }
 
 func newWindowedProcessor(conf *service.ParsedConfig, res *service.Resources) (service.BatchProcessor, error) {
@@ -57,7 +57,7 @@ func (w *windowedProcessor) ProcessBatch(ctx context.Context, messages service.M
 		w.log.Warnf("%s: batches arrive from several threads at once, in no order: rows may be judged late by chance. Set pipeline.threads to 1, put the processor into input.processors, or use the windowed input", nameWindowed)
 	}
 	defer w.busy.Add(-1)
-	w.last.Store(&ctx)
+	w.last.begin(ctx)
 	b, errs := w.batch(messages)
 	for i := range b.Rows {
 		row := &b.Rows[i]
@@ -66,7 +66,7 @@ func (w *windowedProcessor) ProcessBatch(ctx context.Context, messages service.M
 		}
 	}
 	if w.finish != nil {
-		w.finish(b, messages)
+		w.finish(ctx, b, messages)
 	}
 	w.Prepare(b.Rows)
 	replies, err := w.Apply(ctx, b)
@@ -152,7 +152,7 @@ func (w *windowedProcessor) Close(ctx context.Context) error {
 			defer close(w.gone)
 			w.calls.Lock()
 			defer w.calls.Unlock()
-			if !w.forced() {
+			if !w.last.forced() {
 				w.Through()
 			}
 			_ = w.hosted.close(context.Background())
@@ -164,13 +164,6 @@ func (w *windowedProcessor) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// forced says that the framework may have cut the latest batch off on its way
-// through the list: it then ends the context of its calls before it closes anything.
-func (w *windowedProcessor) forced() bool {
-	last := w.last.Load()
-	return last != nil && (*last).Err() != nil
 }
 
 // hostedProcessor stands in for an operator whose host calls it directly.

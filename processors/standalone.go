@@ -1,6 +1,7 @@
 package processors
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -53,14 +54,17 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		return nil, err
 	}
 	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle, memory: op.memory}
-	r := newRelays(op)
+	r := newRelays(op, res.Logger())
 	cfg := host.Config{Edge: edge{pairs: true, texts: &markTexts{}}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass}
 	if err := h.start(res, op.state, op.name, cfg); err != nil {
 		return nil, err
 	}
 	w := &windowedProcessor{hosted: h, gone: make(chan struct{}), apart: holdBack}
-	if op.stage.Operator != nil {
+	switch {
+	case op.stage.Operator != nil:
 		w.finish = r.hear
+	case h.durable:
+		r.of.Load().last = &w.last
 	}
 	return w, nil
 }
@@ -109,14 +113,16 @@ func (relayBinding) Render(*windowing.Result) windowing.Message {
 // relays takes the pair from the messages that reach an operator on its own, and
 // puts it onto what the operator gives back.
 type relays struct {
-	op *operator
+	op  *operator
+	log *service.Logger
 	// of is the watermark that the messages come from, for rows that the operator
 	// makes. It is written by callers and read by the owner.
-	of atomic.Pointer[origin]
+	of    atomic.Pointer[origin]
+	apart atomic.Bool // whether the log has said that its watermark stands in another list
 }
 
-func newRelays(op *operator) *relays {
-	r := &relays{op: op}
+func newRelays(op *operator, log *service.Logger) *relays {
+	r := &relays{op: op, log: log}
 	r.of.Store(&origin{sources: op.sources, delay: op.delay})
 	return r
 }
@@ -124,7 +130,7 @@ func newRelays(op *operator) *relays {
 // hear tells the chain what the messages have heard from their watermark. They
 // may come from several batches by now: the smallest late keeps every row that
 // was in time, the largest close is how far event time has come.
-func (r *relays) hear(b *host.Batch, messages service.MessageBatch) {
+func (r *relays) hear(ctx context.Context, b *host.Batch, messages service.MessageBatch) {
 	told := &host.Relayed{Pair: windowing.Pair{Late: watermark.EndOfTime, Close: watermark.Unset}, Now: watermark.Unset}
 	for _, m := range messages {
 		c := carriedBy(m)
@@ -135,6 +141,9 @@ func (r *relays) hear(b *host.Batch, messages service.MessageBatch) {
 		if c.pair.of != r.of.Load() {
 			r.of.Store(c.pair.of)
 		}
+	}
+	if last := r.of.Load().last; last != nil && !last.sameList(ctx) && !r.apart.Swap(true) {
+		r.log.Warnf("%s %q: its durable watermark stands in another list of processors and may commit messages that never come here, if the process is killed: their rows would be late when they come again. Put both into one list, or use the windowed input", r.op.kind, r.op.name)
 	}
 	if told.Late == watermark.EndOfTime {
 		told.Late = watermark.Unset

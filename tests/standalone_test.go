@@ -3,6 +3,7 @@ package tests
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,26 @@ func TestGracefulStopKeepsTheLastBatch(t *testing.T) {
 	require.Len(t, rowsOf(p), 1)
 }
 
+// A durable watermark in another list than the operators behind it does not know when
+// they are through: the log says so.
+func TestWatermarkInAnotherList(t *testing.T) {
+	for state, warns := range map[string]bool{"marks": true, "memory": false} {
+		p, err := drive.Start(func(feed, sink map[string]any) map[string]any {
+			feed["processors"] = []any{map[string]any{"watermark": map[string]any{"event_time": "this.ts", "delay": "0s", "state": state, "position": byPosition}}}
+			return map[string]any{"input": feed, "output": sink,
+				"cache_resources": []any{map[string]any{"label": "marks", "bbolt": map[string]any{"path": filepath.Join(t.TempDir(), "marks")}}},
+				"pipeline": map[string]any{"threads": 1, "processors": []any{
+					map[string]any{"tumbling_window": map[string]any{"size": "10s", "aggregates": map[string]any{"count": "count()"}, "position": byPosition}}}}}
+		})
+		require.NoError(t, err)
+		offer(t, p, `{"_p":"p0","_o":1,"ts":1}`)
+		offer(t, p, `{"_p":"p0","_o":2,"ts":11}`)
+		require.NoError(t, p.Stop())
+		require.Len(t, rowsOf(p), 1)
+		require.Equal(t, warns, strings.Contains(p.Logs.String(), "stands in another list of processors"), "state %q\n%s", state, p.Logs)
+	}
+}
+
 // goOn plays what comes again, in other batches and behind newer rows of other
 // partitions, and what closes all windows.
 func goOn(t *testing.T, p *drive.Pipe) {
@@ -123,6 +144,7 @@ func goOn(t *testing.T, p *drive.Pipe) {
 // requireCounts checks the rows of a run that ended with goOn.
 func requireCounts(t *testing.T, p *drive.Pipe) {
 	t.Helper()
+	require.NotContains(t, p.Logs.String(), "another list of processors")
 	got := map[string]json.Number{}
 	for _, row := range rowsOf(p) {
 		var r struct {
