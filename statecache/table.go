@@ -202,17 +202,6 @@ func (r *ranges) covers(key string) (to string, ok bool) {
 	return *c.Value(), true
 }
 
-// next returns the first range that ends after key.
-func (r *ranges) next(key string) (from, to string, ok bool) {
-	if c := r.m.Before(key); c.Valid() && before(key, *c.Value()) {
-		return c.Key(), *c.Value(), true
-	}
-	if c := r.m.Seek(key); c.Valid() {
-		return c.Key(), *c.Value(), true
-	}
-	return "", "", false
-}
-
 // before, above and later compare with the end of a range, where the empty
 // text is the end of all keys.
 func before(key, to string) bool { return to == "" || key < to }

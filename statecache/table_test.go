@@ -47,14 +47,6 @@ func TestRanges(t *testing.T) {
 			if ok && end < n {
 				require.Equal(t, key(end), to)
 			}
-			from, _, ok := set.next(key(i))
-			first := i
-			for ; first < n && !in[first]; first++ {
-			}
-			require.Equal(t, first < n, ok)
-			if ok && first > i {
-				require.Equal(t, key(first), from)
-			}
 		}
 	}
 }

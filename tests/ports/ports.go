@@ -2,8 +2,8 @@
 //
 // The kernel takes ports of outgoing connections from a range of its own. A client
 // that dials a server which is down may get the very port that it dials: it is then
-// connected to itself, and its end holds the port for a minute (TIME_WAIT, RFC 9293,
-// section 3.6.1). The ports found here lie outside that range.
+// connected to itself, and its end holds the port for a minute (TIME-WAIT, RFC 9293,
+// section 3.3.2). The ports found here lie outside that range.
 package ports
 
 import (
