@@ -24,6 +24,7 @@ var remedies = []struct {
 	{kerr.GroupAuthorizationFailed, "the user under sasl must be allowed to read consumer_group"},
 	{kerr.ClusterAuthorizationFailed, "the user under sasl must be allowed to write idempotently, or set idempotent_write: false"},
 	{kerr.UnknownTopicOrPartition, "create the topic, or correct its name"},
+	{kerr.OffsetOutOfRange, "the topic has dropped what consumer_group has committed, and start_offset: committed goes nowhere else: reset the offsets of the group, or use earliest or latest"},
 	{kerr.UnknownTopicID, "the topic was deleted or created again"},
 	{kerr.InvalidTopicException, "the name is not allowed for a topic: use letters, digits, '.', '_' and '-', at most 249"},
 	{kerr.MessageTooLarge, "raise max_message_bytes here and max.message.bytes of the topic, or send smaller messages"},

@@ -127,5 +127,6 @@ func (s *session) adjust(_ context.Context, offsets map[string]map[int32]kgo.Off
 			}
 		}
 	}
+	s.expectAll(offsets)
 	return offsets, nil
 }

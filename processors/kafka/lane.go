@@ -19,7 +19,7 @@ type lane struct {
 	again  []*parcel // refused, in the order of their offsets
 	at     time.Time // when the first of again is due
 
-	next   int64 // the offset behind the last record that came in
+	next   int64 // the offset of the record that should come in next, unknown at first
 	end    int64 // the end of the partition as of the last fetch
 	paused bool  // the client does not fetch it
 	frozen bool  // nothing is handed out any more

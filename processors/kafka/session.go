@@ -58,6 +58,7 @@ func join(ctx context.Context, r *reader, before resume) (*session, error) {
 	// The client consumes at once; its callbacks find the shelf in place.
 	v := &marks{}
 	s.shelf = newShelf(r.consumer.shelf, v)
+	s.expectAll(r.offsets(before))
 	if s.client, err = kgo.NewClient(options...); err != nil {
 		s.stop()
 		return nil, err
@@ -122,6 +123,7 @@ func (s *session) put(topic string, p kgo.FetchPartition) {
 	if p.Err != nil {
 		s.failed(topic, p.Partition, p.Err)
 	}
+	s.missed(topic, p)
 	if len(p.Records) > 0 && !s.shelf.put(topic, p.Partition, p.Records, p.HighWatermark) {
 		s.log.Debugf("records of %s/%d came in after its loss", topic, p.Partition)
 	}

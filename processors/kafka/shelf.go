@@ -65,7 +65,7 @@ func (s *shelf) opened(topic string, partition int32) *lane {
 		of = map[int32]*lane{}
 		s.lanes[topic] = of
 	}
-	l := &lane{topic: topic, partition: partition}
+	l := &lane{topic: topic, partition: partition, next: unknown}
 	of[partition] = l
 	return l
 }
