@@ -42,7 +42,7 @@ func (h *brokerHook) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _
 	switch {
 	case err == nil:
 	case h.on.Load():
-		h.nag.about(fmt.Sprintf("broker %s:%d", meta.Host, meta.Port), explain(err))
+		h.nag.about(fmt.Sprintf("broker %s:%d", meta.Host, meta.Port), unreached(meta, err))
 	case !ours(err):
 		h.last.Store(&err)
 	}

@@ -45,6 +45,16 @@ var remedies = []struct {
 	{kgo.ErrRecordRetries, "raise record_retries, or look after the brokers"},
 }
 
+// unreached adds to the error of a connection what to do about it. The address of a
+// broker that has a number is the one that the brokers give for it.
+func unreached(meta kgo.BrokerMetadata, err error) error {
+	var op *net.OpError
+	if meta.NodeID >= 0 && errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("%w (is this broker up? Its address is not from seed_brokers, the brokers give it: advertised.listeners there must name what can be reached from here)", err)
+	}
+	return explain(err)
+}
+
 // explain adds to an error what to do about it, where that is known.
 func explain(err error) error {
 	if err == nil {

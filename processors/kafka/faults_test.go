@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -185,4 +186,15 @@ func TestLint(t *testing.T) {
 			require.Contains(t, said[i], want)
 		}
 	}
+}
+
+// TestAdvertisedAddress does not send anybody to seed_brokers who has put those
+// right: the brokers name each other.
+func TestAdvertisedAddress(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	require.ErrorContains(t, unreached(kgo.BrokerMetadata{NodeID: 1}, dial), "advertised.listeners")
+	require.ErrorContains(t, unreached(kgo.BrokerMetadata{NodeID: 1}, &net.OpError{Op: "dial", Err: &net.DNSError{}}), "advertised.listeners")
+	seed := unreached(kgo.BrokerMetadata{NodeID: -1 << 31}, dial)
+	require.ErrorContains(t, seed, "seed_brokers")
+	require.NotContains(t, seed.Error(), "advertised")
 }

@@ -165,7 +165,7 @@ func (w *writer) filler(batch service.MessageBatch) func(i int) (*kgo.Record, er
 		}
 		n, err := strconv.ParseInt(v, 10, bits)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %q is not a whole number", name, v)
+			return 0, fmt.Errorf("%s: %q is not a whole number of %d bits: round it, as in ${! this.value.round() }", name, v, bits)
 		}
 		return n, nil
 	}
