@@ -75,11 +75,19 @@ func (e *postgresEngine) write(ctx context.Context, conn *sql.Conn, calls []call
 	err = conn.Raw(func(driver any) error {
 		run := &postgresRun{postgresEngine: e, conn: driver.(*stdlib.Conn).Conn(), oids: map[*statement][]uint32{}}
 		refused, err = run.transaction(ctx, calls, each)
-		if err != nil && e.judge(err) == ofConnection {
+		if err == nil && len(refused) == 0 {
+			return nil
+		}
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		switch {
+		case err != nil && e.judge(err) == ofConnection:
 			// A server that has become a standby keeps its connections.
-			closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			_ = run.conn.Close(closing)
+			_ = run.conn.Close(after)
+		case e.prepares() && !run.conn.IsClosed():
+			// The types of the placeholders are those that the columns had when
+			// the statement was prepared. Somebody may put the columns right.
+			_ = run.conn.DeallocateAll(after)
 		}
 		return err
 	})
@@ -123,10 +131,16 @@ func (r *postgresRun) transaction(ctx context.Context, calls []call, each bool) 
 	return refused, nil
 }
 
+// prepares reports that the DSN wants prepared statements.
+func (e *postgresEngine) prepares() bool {
+	mode := e.conf.DefaultQueryExecMode
+	return mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol
+}
+
 // prepare asks the server for the types of the placeholders, once for a connection.
 // A DSN that wants no prepared statements gets none: values are sent as text then.
 func (r *postgresRun) prepare(ctx context.Context, calls []call) error {
-	if mode := r.conf.DefaultQueryExecMode; mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+	if !r.prepares() {
 		return nil
 	}
 	name := func(text string) string { return text }
@@ -266,6 +280,8 @@ func (e *postgresEngine) judge(err error) kind {
 
 var postgresRemedies = remedies{
 	"22":    "give a value of the column's type in args_mapping",
+	"22007": "a time must be text such as 2026-03-02T09:00:00Z: this.ts.ts_format() makes it of seconds since 1970",
+	"22008": "a time must be text such as 2026-03-02T09:00:00Z: this.ts.ts_format() makes it of seconds since 1970",
 	"22001": "the text is too long for its column: widen the column, or cut it in args_mapping",
 	"22003": "the number does not fit its column: use BIGINT or NUMERIC",
 	"22021": "text must be UTF-8 without zero bytes: write bytes into a bytea column, or clean the text in args_mapping",

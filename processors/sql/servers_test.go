@@ -36,6 +36,7 @@ func TestServers(t *testing.T) {
 		"transaction":     batchIsOneTransactionInPostgres,
 		"refused":         refusedRowsInPostgres,
 		"revisions":       revisionsInPostgres,
+		"changed table":   changedTable,
 		"without prepare": withoutPreparedStatements,
 		"password":        wrongPassword,
 		"restart":         restartedServer,
@@ -167,18 +168,6 @@ func whatPostgresSays(t *testing.T) {
 			require.LessOrEqual(t, strings.Count(err.Error(), "SQLSTATE"), 1, err)
 		})
 	}
-}
-
-// The deferred constraint fails at the commit: no row can be named.
-func deferredConstraint(t *testing.T) {
-	d := newSchema(t, "CREATE TABLE t (v int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
-	w := d.postgres(nameInsert, "table: t\ncolumns: [ v ]\nargs_mapping: root = [ this ]")
-	err := w.WriteBatch(t.Context(), batchOf("1", "2", "1"))
-	require.ErrorContains(t, err, "23505")
-	var named *service.BatchError
-	require.NotErrorAs(t, err, &named)
-	require.Empty(t, d.rows("SELECT v FROM t"))
-	require.NoError(t, w.WriteBatch(t.Context(), batchOf("1", "2")))
 }
 
 func batchIsOneTransactionInPostgres(t *testing.T) {
