@@ -37,6 +37,7 @@ func TestMistakes(t *testing.T) {
 		{"no DSN", nameRaw, "driver: sqlite\ndsn: ''\nquery: SELECT 1", []string{"dsn: must not be empty", "file:"}},
 		{"no DSN for PostgreSQL", nameRaw, "driver: postgres\ndsn: ''\nquery: SELECT 1", []string{"dsn: must not be empty", "postgres://"}},
 		{"a DSN of MySQL", nameRaw, "driver: postgres\ndsn: user:secret@tcp(localhost:3306)/db\nquery: SELECT 1", []string{"dsn: is not understood", "PostgreSQL wants postgres://"}},
+		{"a scheme with a slip", nameRaw, "driver: postgres\ndsn: postgre://u:secret@localhost/db?sslmode=disable\nquery: SELECT 1", []string{"dsn: is not understood", "PostgreSQL wants postgres://"}},
 		{"a DSN of PostgreSQL", nameRaw, "driver: sqlite\ndsn: postgres://u:secret@localhost/db\nquery: SELECT 1", []string{"dsn", "is not a file", "file:./folder/file.db"}},
 		{"parameters", nameRaw, "driver: sqlite\ndsn: file:./x.db?a=%zz\nquery: SELECT 1", []string{"dsn", "not a list of parameters"}},
 		{"no table", nameInsert, strings.Replace(goodInsert, "table: t", "table: ' '", 1), []string{"table: must not be empty"}},

@@ -30,7 +30,9 @@ func newPostgres(dsn string) (engine, error) {
 		return nil, fmt.Errorf("%s: must not be empty: give the server, such as postgres://user:password@host:5432/database", fieldDSN)
 	}
 	conf, err := pgx.ParseConfig(encrypted(dsn))
-	if err != nil {
+	// A URL of another scheme would be taken for the name of a parameter, which the
+	// server repeats in its error with the password in it.
+	if scheme, _, ok := strings.Cut(dsn, "://"); err != nil || ok && !strings.Contains(scheme, "=") && scheme != "postgres" && scheme != "postgresql" {
 		// The reason would show the text, with its password.
 		return nil, fmt.Errorf("%s: is not understood: PostgreSQL wants postgres://user:password@host:5432/database?sslmode=disable, or host=localhost user=shop dbname=shop", fieldDSN)
 	}

@@ -5,6 +5,7 @@ package sql
 import (
 	"testing"
 
+	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/require"
 )
 
