@@ -181,7 +181,7 @@ var (
 func (c *keyedCode) effect(view map[string]any, root any) (effect windowing.KeyedEffect, err error) {
 	object, ok := root.(map[string]any)
 	if !ok {
-		return effect, fmt.Errorf("root is %.60v: %w", root, errRoot)
+		return effect, fmt.Errorf("root is %s: %w", shown(root), errRoot)
 	}
 	if reflect.ValueOf(object).Pointer() == reflect.ValueOf(view).Pointer() {
 		return effect, nil
@@ -226,7 +226,7 @@ func rowsToEmit(value any) (rows []windowing.Message, err error) {
 	}
 	list, ok := value.([]any)
 	if !ok {
-		return nil, fmt.Errorf("root.emit is %.60v: %w", value, errEmit)
+		return nil, fmt.Errorf("root.emit is %s: %w", shown(value), errEmit)
 	}
 	for i, item := range list {
 		v, err := agg.FromAny(item)
@@ -237,7 +237,7 @@ func rowsToEmit(value any) (rows []windowing.Message, err error) {
 			err = errEmit
 		}
 		if err != nil {
-			return nil, fmt.Errorf("root.emit[%d] is %.60v: %w", i, item, err)
+			return nil, fmt.Errorf("root.emit[%d] is %s: %w", i, shown(item), err)
 		}
 		rows = append(rows, service.NewMessage(v.AppendJSON(nil)))
 	}
@@ -250,7 +250,7 @@ func (c *keyedCode) timersOf(value any) (timers []windowing.KeyedTimer, err erro
 	}
 	list, ok := value.([]any)
 	if !ok {
-		return nil, fmt.Errorf("root.timers is %.60v: %w", value, errTimers)
+		return nil, fmt.Errorf("root.timers is %s: %w", shown(value), errTimers)
 	}
 	if c.onTimer == nil && len(list) > 0 {
 		return nil, fmt.Errorf("root.timers: there is no %s that they could run: add one", fieldOnTimer)
@@ -268,7 +268,7 @@ func (c *keyedCode) timersOf(value any) (timers []windowing.KeyedTimer, err erro
 func timerOf(item any) (t windowing.KeyedTimer, err error) {
 	object, ok := item.(map[string]any)
 	if !ok {
-		return t, fmt.Errorf("it is %.60v: %w", item, errTimers)
+		return t, fmt.Errorf("it is %s: %w", shown(item), errTimers)
 	}
 	for name, value := range object {
 		ok = true
@@ -282,7 +282,7 @@ func timerOf(item any) (t windowing.KeyedTimer, err error) {
 			return t, fmt.Errorf("%.60s is not a setting of a timer: use name, at and processing", name)
 		}
 		if !ok {
-			return t, fmt.Errorf("%s is %.60v: name is a text and processing true or false: %w", name, value, errTimers)
+			return t, fmt.Errorf("%s is %s: name is a text and processing true or false: %w", name, shown(value), errTimers)
 		}
 	}
 	if t.Name == "" {
@@ -292,4 +292,19 @@ func timerOf(item any) (t windowing.KeyedTimer, err error) {
 		return t, fmt.Errorf("at: %w", err)
 	}
 	return t, nil
+}
+
+// mostShown is how many characters of a value stand in an error.
+const mostShown = 60
+
+// shown is a value for an error, as JSON where it can be written so.
+func shown(value any) string {
+	text := fmt.Sprint(value)
+	if b, err := json.Marshal(value); err == nil {
+		text = string(b)
+	}
+	if r := []rune(text); len(r) > mostShown {
+		return string(r[:mostShown]) + "..."
+	}
+	return text
 }

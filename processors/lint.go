@@ -65,7 +65,9 @@ func lintsOf(about, field string, v any) []any {
 			return []any{err.Error()}
 		}
 	default:
-		err = linters[about].Parse(v, linters[about].Check)
+		if err = lintShape(about, v); err == nil {
+			err = linters[about].Parse(v, linters[about].Check)
+		}
 	}
 	for _, said := range []error{nil, lint.ErrElsewhere, errNoDuration, errNegative, errNoOption} {
 		if errors.Is(err, said) {
@@ -74,6 +76,18 @@ func lintsOf(about, field string, v any) []any {
 	}
 	return []any{err.Error()}
 }
+
+// lintShape finds mistakes of which Benthos says nothing.
+func lintShape(about string, v any) error {
+	fields, _ := v.(map[string]any)
+	if _, ok := fields[fieldInput]; fields != nil && !ok && about == "input "+nameWindowed {
+		return errNoInput
+	}
+	return nil
+}
+
+// errNoInput refuses a windowed input without an input.
+var errNoInput = errors.New("input: is missing: name the input whose messages are read, as in input: { stdin: {} }")
 
 // lintHost checks the fields of a host and how the operators in its list stand to
 // each other.

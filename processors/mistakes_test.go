@@ -197,6 +197,7 @@ var mistakes = []mistake{
 	{name: "empty group", conf: win(`group_by: { k: "" }`), parts: []string{"group_by.k: must not be empty"}},
 
 	// keyed state
+	{name: "no input", conf: strings.Replace(inInput(mark+", "+count, "input: gone"), "input: gone, ", "", 1), parts: []string{"input"}},
 	{name: "no key", conf: keyedState(`key: ""`), parts: []string{"key: must not be empty", "this.customer"}},
 	{name: "bad key", conf: keyedState(`key: "this.["`), parts: []string{"key:", `"this.["`, "line 1 column"}},
 	{name: "no on_event", conf: keyedState(`on_event: " "`), parts: []string{"on_event: must not be empty", "root.state"}},

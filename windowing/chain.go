@@ -264,7 +264,7 @@ func (c *Chain) extract(st *Stage) {
 	for i := range c.rows {
 		if row := &c.rows[i]; row.Flag == Invalid && !row.counted {
 			row.counted = true
-			c.tally[c.at].Invalid++
+			c.tally[c.at].invalid(row.Err)
 		}
 	}
 }
@@ -284,10 +284,10 @@ func (c *Chain) observe(st *Stage) {
 			continue
 		}
 		if row.Time > limit {
-			c.tally[c.at].Invalid++
 			row.Flag, row.counted = Invalid, true
 			row.Err = fmt.Errorf("event time %s is more than max_ahead %s beyond the wall clock %s: mend the sender's clock or raise max_ahead", row.Time, st.Watermark.MaxAhead, c.clock.Wall)
 			row.Message = st.Binding.Fail(row.Message, row.Err)
+			c.tally[c.at].invalid(row.Err)
 			continue
 		}
 		f.Observe(int(row.Source), row.Partition, row.Time)

@@ -7,11 +7,7 @@ const marksAtOnce = 64
 
 // render turns the output of a stage into the rows of the next one.
 func (c *Chain) render(st *Stage) {
-	t := &c.tally[c.at]
-	t.Late += c.out.tally.Late
-	t.Invalid += c.out.tally.Invalid
-	t.Duplicate += c.out.tally.Duplicate
-	t.Emitted += c.out.tally.Emitted
+	c.tally[c.at].add(&c.out.tally)
 	rows := again(c.room, len(c.out.items))
 	w := c.domain()
 	for i := range c.out.items {
@@ -46,6 +42,9 @@ func (c *Chain) emit(row *Row, st *Stage, res *Result, w watermark.Time) {
 	row.Message, row.Mark = m, mark
 	if res.Err != nil { // it goes out with its error and enters no further state
 		row.Err, row.Flag, row.counted = res.Err, Invalid, true
+		if t := &c.tally[c.at]; t.Broken == nil {
+			t.Broken = res.Err
+		}
 	}
 }
 

@@ -78,6 +78,41 @@ type Tally struct {
 	Invalid   int64 // failed in this stage
 	Duplicate int64 // found to be duplicates, dropped or passed on
 	Emitted   int64 // results
+
+	LateBy time.Duration // of the first late row: how far it lies behind the watermark
+	Cause  error         // of the first invalid row
+	Broken error         // of the first result that has one
+}
+
+// late counts a late row.
+func (t *Tally) late(by time.Duration) {
+	if t.Late++; t.Late == 1 {
+		t.LateBy = by
+	}
+}
+
+// invalid counts an invalid row.
+func (t *Tally) invalid(cause error) {
+	if t.Invalid++; t.Cause == nil {
+		t.Cause = cause
+	}
+}
+
+// add counts what another tally has counted since.
+func (t *Tally) add(o *Tally) {
+	if t.Late == 0 {
+		t.LateBy = o.LateBy
+	}
+	if t.Cause == nil {
+		t.Cause = o.Cause
+	}
+	if t.Broken == nil {
+		t.Broken = o.Broken
+	}
+	t.Late += o.Late
+	t.Invalid += o.Invalid
+	t.Duplicate += o.Duplicate
+	t.Emitted += o.Emitted
 }
 
 // Pass hands a row on unchanged.
@@ -96,7 +131,7 @@ func (o *Output) Emit(res *Result) {
 // Late counts a late row, by is how far its event time lies behind the
 // watermark, and hands it on where pass says so.
 func (o *Output) Late(row Row, operator string, by time.Duration, pass bool) {
-	o.tally.Late++
+	o.tally.late(by)
 	if !pass {
 		return
 	}
@@ -107,7 +142,7 @@ func (o *Output) Late(row Row, operator string, by time.Duration, pass bool) {
 
 // Fail hands a row on as invalid.
 func (o *Output) Fail(row Row, err error) {
-	o.tally.Invalid++
+	o.tally.invalid(err)
 	row.Flag, row.Err, row.counted, row.failed = Invalid, err, true, true
 	o.Pass(row)
 }

@@ -104,7 +104,7 @@ func TestWindowRowsThatPass(t *testing.T) {
 	w, out := testWindow(t), &Output{}
 	rows := []Row{{Time: 1, Flag: Invalid}, testRow(2, "a", 1), testRow(3, "a", 1), {Time: 4, Flag: Late}, testRow(30, "a", 1)}
 	w.Process(Instant{Late: 10, Close: 10}, rows, out)
-	require.Equal(t, Tally{Late: 2}, out.tally)
+	require.Equal(t, Tally{Late: 2, LateBy: 8}, out.tally, "the first of them is 8 ns behind")
 	require.Equal(t, []string{"row at 1 flag 1", "row at 2 flag 2", "row at 3 flag 2", "row at 4 flag 2"}, lines(out))
 	require.Equal(t, 1, w.Groups())
 	require.Equal(t, 1, w.Windows())

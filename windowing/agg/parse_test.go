@@ -63,7 +63,7 @@ func TestParseRefuses(t *testing.T) {
 	f(`sum(this.x, where:)`, `option where has no value`)
 	f(`sum(this.x, where: a, where: b)`, `option where is there twice`)
 	f(`sum(this.x, wehre: a)`, `unknown option wehre`, `did you mean where?`, `allowed for sum: where`)
-	f(`sum(this.x`, `closing parenthesis is missing`)
+	f(`sum(this.x`, `closing parenthesis is missing`, `put quotes around`)
 	f(`sum((this.x)`, `closing parenthesis is missing`)
 	f(`sum([this.x)`, `')' closes nothing`)
 	f(`sum([this.x`, `a '[' is not closed`)

@@ -74,9 +74,9 @@ func (s *scanner) argument() (a argument, end byte, err error) {
 		last = s.at
 	}
 	if len(open) > 0 {
-		return a, 0, fmt.Errorf("%w: a %q is not closed", errText, matching(open[len(open)-1]))
+		return a, 0, fmt.Errorf("%w: a %q is not closed%s", errText, matching(open[len(open)-1]), yamlCuts)
 	}
-	return a, 0, fmt.Errorf("%w: the closing parenthesis is missing", errText)
+	return a, 0, fmt.Errorf("%w: the closing parenthesis is missing%s", errText, yamlCuts)
 }
 
 // token moves behind the next space, comment, quoted text, bracket or other
@@ -148,3 +148,6 @@ func isIdentifier(s string) bool {
 	}
 	return s != ""
 }
+
+// yamlCuts is what to do where the text of an aggregate has lost its end.
+const yamlCuts = " (between braces YAML ends a value at a comma: put quotes around the aggregate)"

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/connect-windowed/connect-windowed/watermark"
@@ -22,13 +23,14 @@ type reporter struct {
 	name    string
 	late    map[string]bool // operators whose first late row was logged
 	invalid map[string]bool
+	broken  map[string]bool // operators whose first result with an error was logged
 	held    map[string]bool
 	trimmed bool
 }
 
 func newReporter(cfg *Config) reporter {
 	return reporter{meter: cfg.Meter, log: cfg.Log, name: cfg.Name,
-		late: map[string]bool{}, invalid: map[string]bool{}, held: map[string]bool{}}
+		late: map[string]bool{}, invalid: map[string]bool{}, broken: map[string]bool{}, held: map[string]bool{}}
 }
 
 func (r *reporter) count(name string, n int64, label string) {
@@ -50,11 +52,18 @@ func (r *reporter) tallies(o *owner) {
 		r.count(RowsEmitted, t.Emitted, st.Name)
 		if t.Late > 0 && !r.late[st.Name] {
 			r.late[st.Name] = true
-			r.log.Warnf("%s: the first late row of %s %q: event time was past it, or past its windows, when it came. Late rows are counted in %s; a larger delay keeps more of them, `late: pass` sends them on", r.name, st.Kind, st.Name, LateRows)
+			r.log.Warnf("%s: the first late row of %s %q: its event time lies %s behind the watermark. Late rows are counted in %s; a larger delay keeps more of them, `late: pass` sends them on", r.name, st.Kind, st.Name, t.LateBy, LateRows)
 		}
 		if t.Invalid > 0 && !r.invalid[st.Name] {
 			r.invalid[st.Name] = true
-			r.log.Warnf("%s: the first invalid row of %s %q: it goes on with an error and enters no state. Invalid rows are counted in %s; handle them with catch or a switch on errored()", r.name, st.Kind, st.Name, InvalidRows)
+			if st.Relay { // which has no name
+				st = o.chain.Stages()[i+1]
+			}
+			r.log.Warnf("%s: the first invalid row of %s %q: %s. It goes on with this error and enters no state. Invalid rows are counted in %s; handle them with catch or a switch on errored()", r.name, st.Kind, st.Name, brief(t.Cause), InvalidRows)
+		}
+		if t.Broken != nil && !r.broken[st.Name] {
+			r.broken[st.Name] = true
+			r.log.Warnf("%s: the first row that %s %q emits with an error: %s. Handle such rows with catch or a switch on errored()", r.name, st.Kind, st.Name, brief(t.Broken))
 		}
 	}
 }
@@ -106,4 +115,16 @@ func (r *reporter) holder(o *owner, stage int, now watermark.Clock) {
 		what = "has not sent a row"
 	}
 	r.log.Warnf("%s: partition %q (source %q) %s for %s and holds the watermark back: set idle_timeout so that a silent partition is left out, or see why it is silent", r.name, h.Partition, h.Source, what, h.For.Round(time.Second))
+}
+
+// mostCause is how many characters of an error are logged.
+const mostCause = 400
+
+// brief is the text of an error, which may hold a value of any length.
+func brief(err error) string {
+	text := []rune(fmt.Sprint(err))
+	if len(text) > mostCause {
+		return string(text[:mostCause]) + "..."
+	}
+	return string(text)
 }
