@@ -15,6 +15,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/connect-windowed/connect-windowed/processors/expr"
+	"github.com/connect-windowed/connect-windowed/processors/internal/lint"
 	"github.com/connect-windowed/connect-windowed/windowing"
 	"github.com/connect-windowed/connect-windowed/windowing/host/failpoint"
 )
@@ -236,12 +237,18 @@ func (b *built) element(conf *service.ParsedConfig, res *service.Resources, i in
 	case kind == "" && len(n.operators) > 0:
 		return st, nested(n.operators[0].kind, i)
 	case err != nil:
+		if said := lint.Mistyped(err); said != nil {
+			err = said
+		}
 		return st, fmt.Errorf("%s: %d: %w", fieldProcessors, i, err)
 	}
 	return windowing.Stage{Foreign: true}, nil
 }
 
 func nested(kind string, i int) error {
+	if kind == nameWindowed {
+		return fmt.Errorf("%s: %s is nested in another host at index %d: put its operators directly into the list of the outer one, or %s behind the outer host into pipeline.processors", fieldProcessors, kind, i, kind)
+	}
 	return fmt.Errorf("%s: %s is nested in another processor at index %d, where it would see only a part of the rows: put it directly into the list and let others stand before and behind it", fieldProcessors, kind, i)
 }
 

@@ -198,6 +198,8 @@ var mistakes = []mistake{
 
 	// keyed state
 	{name: "no input", conf: strings.Replace(inInput(mark+", "+count, "input: gone"), "input: gone, ", "", 1), parts: []string{"input"}},
+	{name: "a text for a bool", conf: inInput("{ watermark: { event_time: this.ts, idle_advance: often } }, " + count), parts: []string{"idle_advance", "often"}},
+	{name: "an assignment for a comparison", conf: inInput(mark + ", { tumbling_window: { size: 5m, aggregates: { n: 'count(where: this.n = 1)' } } }"), parts: []string{`"this.n = 1"`, "write == to compare"}},
 	{name: "no key", conf: keyedState(`key: ""`), parts: []string{"key: must not be empty", "this.customer"}},
 	{name: "bad key", conf: keyedState(`key: "this.["`), parts: []string{"key:", `"this.["`, "line 1 column"}},
 	{name: "no on_event", conf: keyedState(`on_event: " "`), parts: []string{"on_event: must not be empty", "root.state"}},

@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
@@ -73,6 +74,9 @@ func plain(c *cursor) source {
 	return &path{steps: steps}
 }
 
+// assigned finds `this.a = 1`. Bloblang takes `this` for the name of a field then.
+var assigned = regexp.MustCompile(`(?m)^\s*this(\.[^\s=(]+)?\s*=([^=>]|$)`)
+
 // parseMapping compiles a text as a query that sees `this` and metadata and
 // gives {"v": value}: only as part of an object does a value come back from a
 // batch executor as what it is.
@@ -92,6 +96,9 @@ func parseMapping(text string) (*mapping, error) {
 	// end a comment.
 	if exec, err := env.Parse("root = {\"v\": (" + text + "\n)}"); err == nil {
 		return &mapping{exec: exec, text: text}, nil
+	}
+	if at := assigned.FindString(text); at != "" {
+		return nil, fmt.Errorf("%.200q: %q: %w: it sets a field of a message that is read only: write == to compare", text, strings.TrimSpace(at), ErrCompile)
 	}
 	exec, err := env.Parse(text + "\nroot = {\"v\": root}")
 	if err != nil {

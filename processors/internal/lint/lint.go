@@ -7,6 +7,7 @@ package lint
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -35,9 +36,29 @@ func (c Component) Parse(raw any, use func(*service.ParsedConfig) error) error {
 	}
 	conf, err := c.Spec.ParseYAML(string(text), nil)
 	if err != nil {
+		if said := Mistyped(err); said != nil {
+			return said
+		}
 		return ErrElsewhere
 	}
 	return use(conf)
+}
+
+var typed = regexp.MustCompile("field '(\\w+)'[^']*cannot unmarshal !!\\w+ `([^`]*)` into (\\w+)")
+
+// wanted says what is allowed in fields of a type of Go.
+var wanted = map[string]string{"bool": "true or false", "int": "a whole number", "int64": "a whole number", "float64": "a number"}
+
+// Mistyped says what is wrong with a value of another type than that of its field, in
+// the place of the error of Benthos; nil for another error. Benthos finds lists and
+// objects, but says of a text in the place of a number only at the start, and does not
+// ask the rule of the component itself: that of a host around it does.
+func Mistyped(err error) error {
+	m := typed.FindStringSubmatch(err.Error())
+	if m == nil || wanted[m[3]] == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not allowed: use %s", m[1], m[2], wanted[m[3]])
 }
 
 // Rules are the components of a package whose lint rules call one method, by name. They
