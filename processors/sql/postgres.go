@@ -314,6 +314,8 @@ var postgresRemedies = remedies{
 // noKey: no unique or exclusion constraint matches the columns of ON CONFLICT.
 const noKey = "42P10"
 
+const syntaxError = "42601"
+
 var postgresArgument = regexp.MustCompile(`parameter \$(\d+)`)
 
 // explain implements engine.
@@ -336,8 +338,15 @@ func (e *postgresEngine) explain(err error, c *call) error {
 		what = append(what, pe.Detail)
 	}
 	remedy := postgresRemedies.of(pe.Code)
-	if c != nil && pe.Code == noKey {
+	switch {
+	case c == nil:
+	case pe.Code == noKey:
 		remedy = c.needsKey()
+	case pe.Code != syntaxError:
+	case strings.Contains(c.stmt.text, interpolation):
+		remedy = notDynamic
+	case strings.Contains(c.stmt.text, "?"):
+		remedy = "placeholders of PostgreSQL are $1, $2 and so on, not ?"
 	}
 	return explained(err, what, remedy)
 }

@@ -68,3 +68,9 @@ func (c *call) column(name string) int {
 	}
 	return -1
 }
+
+// What stands in a query that is not filled in, and what to do about it.
+const (
+	interpolation = "${!"
+	notDynamic    = "${! } is not filled in here: give the values with args_mapping and placeholders, or set unsafe_dynamic_query: true"
+)

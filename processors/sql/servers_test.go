@@ -153,6 +153,8 @@ func whatPostgresSays(t *testing.T) {
 		{"a zero byte", nameInsert, insert, `{"k":"a\u0000","n":1}`, []string{"22021", "zero bytes"}},
 		{"a rule", nameInsert, insert, `{"k":"a","n":-1}`, []string{"t_n_check", "23514", "breaks a rule"}},
 		{"bad SQL", nameRaw, "query: INSERT INTO", `{}`, []string{`query "INSERT INTO"`, "42601", "put the SQL right"}},
+		{"placeholders of MySQL", nameRaw, "query: INSERT INTO t (k, n) VALUES (?, ?)\nargs_mapping: root = [ 1, 2 ]", `{}`, []string{"42601", "$1, $2 and so on, not ?"}},
+		{"a query that is not dynamic", nameRaw, "query: INSERT INTO t (n) VALUES (${! this.n })", `{"n":1}`, []string{"42601", "unsafe_dynamic_query: true"}},
 		{"two statements", nameRaw, "query: SELECT 1; SELECT 2", `{}`, []string{"42601", "queries"}},
 		{"too few values", nameRaw, "query: INSERT INTO t (k, n) VALUES ($1, $2)\nargs_mapping: root = [ 1 ]", `{}`, []string{"1 values for 2 placeholders"}},
 		{"not in a transaction", nameRaw, "query: VACUUM", `{}`, []string{"25001", "one transaction"}},

@@ -323,6 +323,9 @@ func (e *sqliteEngine) explain(err error, c *call) error {
 		if strings.Contains(err.Error(), "ON CONFLICT clause does not match") {
 			remedy = c.needsKey()
 		}
+		if strings.Contains(c.stmt.text, interpolation) {
+			return explained(err, what, notDynamic)
+		}
 		for _, t := range sqliteTexts {
 			if strings.Contains(err.Error(), t.part) {
 				remedy = t.remedy

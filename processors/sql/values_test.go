@@ -90,6 +90,7 @@ func TestWhatSqliteSays(t *testing.T) {
 		{"no table", nameInsert, strings.Replace(insert, "table: t", "table: missing", 1), "no such table: missing", "create the table first"},
 		{"no column", nameInsert, strings.Replace(insert, "k, v ]", "k, m ]", 1), "no column named m", "name the columns of the table"},
 		{"bad SQL", nameRaw, "query: INSERT INTO", "incomplete input", ""},
+		{"a query that is not dynamic", nameRaw, "query: INSERT INTO t VALUES (${! this.n }, 2)", "${! this.n }", "unsafe_dynamic_query: true"},
 		{"a word too many", nameRaw, "query: INSERT INTO t VALUES (1, 2) SOMEHOW", "syntax error", "put the SQL right"},
 		{"too few values", nameRaw, "query: INSERT INTO t VALUES (?, ?)\nargs_mapping: root = [ 1 ]", "argument", ""},
 		{"read-only", nameInsert, insert + "dsn: file:PATH?mode=ro", "readonly database", "make the file and its folder writable"},
