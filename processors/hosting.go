@@ -92,6 +92,11 @@ func open(conf *service.ParsedConfig, res *service.Resources, cfg host.Config) (
 		h.built.close(context.Background())
 		return nil, err
 	}
+	for _, op := range h.built.operators {
+		if op.doubt != "" {
+			h.log.Warnf("%s %q: %s", op.kind, op.name, op.doubt)
+		}
+	}
 	return h, nil
 }
 

@@ -104,6 +104,9 @@ func parseDedupe(conf *service.ParsedConfig) (*operator, error) {
 		if byDelay {
 			reader.within = false
 			cfg.Within = w.delay
+			if w.delay == 0 {
+				op.doubt = "within is missing, and the delay of the watermark, which stands for it, is 0s: hardly any duplicate is found. Set within to how far apart duplicates may come"
+			}
 		}
 		fit(cfg.Within)
 		return nil

@@ -32,6 +32,7 @@ type operator struct {
 	// says what is wrong with one that stands on its own. Both may be nil.
 	behind  func(w *operator) error
 	alone   error
+	doubt   string // of what behind has found, "" for none: said at the start
 	idle    time.Duration
 	early   bool // rows come out by the wall clock
 	retimed bool // a watermark that takes the time that the row carries

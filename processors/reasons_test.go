@@ -57,3 +57,19 @@ func TestReasonOfAnOperatorWithoutWatermark(t *testing.T) {
 	require.NoError(t, p.Stop())
 	require.Contains(t, said(p), `the first invalid row of tumbling_window "tumbling_window": the message has passed no watermark`)
 }
+
+// A deduplication that finds nothing says so at the start.
+func TestDedupeWithoutTime(t *testing.T) {
+	for list, warned := range map[string]bool{
+		"{ watermark: { event_time: this.ts } }, { watermark_dedupe: { key: this.k } }":                        true,
+		"{ watermark: { event_time: this.ts, delay: 1s } }, { watermark_dedupe: { key: this.k } }":             false,
+		"{ watermark: { event_time: this.ts } }, { watermark_dedupe: { key: this.k, within: 1s } }":            false,
+		"{ watermark: { event_time: this.ts } }, { watermark_dedupe: { key: this.k, with_event_time: true } }": false,
+	} {
+		p := pipe(t, hostInput("", list))
+		send(t, p, `{"k":"a","ts":1}`)
+		arrive(t, p, 1)
+		require.NoError(t, p.Stop())
+		require.Equal(t, warned, strings.Contains(said(p), `watermark_dedupe "watermark_dedupe": within is missing`), list)
+	}
+}
