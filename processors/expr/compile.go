@@ -75,7 +75,7 @@ func plain(c *cursor) source {
 }
 
 // assigned finds `this.a = 1`. Bloblang takes `this` for the name of a field then.
-var assigned = regexp.MustCompile(`(?m)^\s*this(\.[^\s=(]+)?\s*=([^=>]|$)`)
+var assigned = regexp.MustCompile(`(?m)^\s*this(\.[^\s=(<>!]+)?\s*=([^=>]|$)`)
 
 // parseMapping compiles a text as a query that sees `this` and metadata and
 // gives {"v": value}: only as part of an object does a value come back from a

@@ -263,6 +263,7 @@ func TestCompileErrorsSayWhere(t *testing.T) {
 		{"root.x = this.a\nroot.y = ", []string{"line 2 column 10"}},
 		{"this.a.nope()", []string{"unrecognised method 'nope'"}},
 		{"this.a) + (1", []string{"column 7"}},
+		{"this.a = 1", []string{`"this.a ="`, "write == to compare"}},
 		{" \n", []string{"empty"}},
 		{"", []string{"empty"}},
 	} {
@@ -271,5 +272,17 @@ func TestCompileErrorsSayWhere(t *testing.T) {
 		for _, part := range c.says {
 			require.ErrorContains(t, err, part)
 		}
+	}
+}
+
+// TestComparisonsAreNoAssignments: lines of a mapping may begin with a comparison.
+func TestComparisonsAreNoAssignments(t *testing.T) {
+	for _, text := range []string{
+		"root = this.a == 1 ||\nthis.b==2", "root = this.a == 1 ||\n  this.b<=2", "root = this.a == 1 ||\n  this.b!=2",
+		"root = match {\n  this.a>=1 => true\n  this.a == 0 => false\n  _ => true\n}", "let a = this.a\nroot = $a == 1",
+		"root.x = this.a\nroot.y = 1", "root = this.a == 1 || # this.a = 1 is none\n\tthis == 5",
+	} {
+		_, err := NewSet().Value("where", text)
+		require.NoError(t, err, text)
 	}
 }
