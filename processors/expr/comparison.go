@@ -60,6 +60,9 @@ func (c *comparison) compare(it *item) (holds, known bool) {
 	if c.literal.token == str {
 		switch it.token {
 		case none, null:
+			if it.any != nil { // nil bytes, which Bloblang compares as a text
+				return false, false
+			}
 			return c.holds[0], !c.holds.ordering()
 		case str:
 			return c.holds[1+cmp.Compare(it.text, c.literal.text)], true

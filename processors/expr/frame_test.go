@@ -218,3 +218,47 @@ func TestAllocations(t *testing.T) {
 	}) / batchSize
 	require.LessOrEqual(t, rows, 1.1)
 }
+
+// TestKeyThatIsNone: a Kafka record without a key has nil bytes for it, which JSON
+// shows as null. It is no text: a deduplication would take all of them for one.
+func TestKeyThatIsNone(t *testing.T) {
+	for _, text := range []string{`@k`, `(@k)`, `metadata("k")`, `root = @k`, `if true { @k }`} {
+		set := NewSet()
+		slot, err := set.Key("key", text)
+		require.NoError(t, err)
+		var batch service.MessageBatch
+		for _, key := range [][]byte{nil, {}, []byte("a")} {
+			m := service.NewMessage([]byte(`{}`))
+			m.MetaSetMut("k", key)
+			batch = append(batch, m)
+		}
+		var f Frame
+		set.Eval(batch, &f)
+		for i, want := range []agg.Value{agg.Null(), agg.String(""), agg.String("a")} {
+			got, err := f.Get(i, slot)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%s of message %d", text, i)
+		}
+	}
+}
+
+// TestKeyThatIsNoneInConditions leaves comparisons to Bloblang, for which nil bytes
+// are an empty text.
+func TestKeyThatIsNoneInConditions(t *testing.T) {
+	for _, text := range []string{`@k == ""`, `@k != ""`, `@k < "a"`, `@k >= "a"`, `@k == "a"`} {
+		set := NewSet()
+		direct, err := set.Bool("when", text)
+		require.NoError(t, err)
+		bloblang, err := set.Bool("when", "("+text+") && true")
+		require.NoError(t, err)
+		for _, key := range [][]byte{nil, {}, []byte("a")} {
+			m := service.NewMessage([]byte(`{}`))
+			m.MetaSetMut("k", key)
+			var f Frame
+			set.Eval(service.MessageBatch{m}, &f)
+			require.NoError(t, f.Err(0, direct))
+			require.NoError(t, f.Err(0, bloblang))
+			require.Equal(t, f.Bool(0, bloblang), f.Bool(0, direct), "%s of %q", text, key)
+		}
+	}
+}

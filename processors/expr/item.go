@@ -17,7 +17,7 @@ type item struct {
 	text  string // of number, integer, str, container and goUint
 	int   int64
 	float float64
-	any   any // of goTime and goContainer
+	any   any // of goTime and goContainer; of a null that is nil bytes
 }
 
 // set takes over a Go value as Bloblang hands them out.
@@ -38,6 +38,10 @@ func (it *item) set(v any) error {
 			it.token = boolTrue
 		}
 	case []byte:
+		if t == nil { // the key of a Kafka record that has none; JSON has it as null too
+			it.token, it.any = null, t
+			return nil
+		}
 		return it.setText(string(t))
 	case time.Time:
 		it.token, it.any = goTime, t

@@ -20,7 +20,7 @@ func inputSpec() *service.ConfigSpec {
 		Summary("Consumes topics of Kafka or Redpanda.").
 		Description(`The messages of a partition come in order: a batch holds messages of one partition, and the next batch of that partition comes when the one before is acknowledged. Inside of the ` + "`windowed`" + ` input, which refuses nothing, it comes at once; directly inside, without ` + "`processors`" + ` of its own, batches are larger too, up to 256 KiB or 2048 messages where ` + "`partition_buffer_bytes`" + ` allows it, and the host lets go of messages when it has applied them, long before they are acknowledged. Offsets are committed as far as every message before is acknowledged, every ` + "`commit_period`" + `, when a partition moves to another member of the group, and at a stop.
 
-Each message carries the metadata kafka_key, kafka_topic, kafka_partition, kafka_offset, kafka_lag, kafka_timestamp_ms, kafka_timestamp_unix, kafka_tombstone_message, and its headers. A header of such a name does not replace it.
+Each message carries the metadata kafka_key, kafka_topic, kafka_partition, kafka_offset, kafka_lag, kafka_timestamp_ms, kafka_timestamp_unix, kafka_tombstone_message, and its headers. A header of such a name does not replace it. As a key of an operator (` + "`key: '@kafka_key'`" + `) the key of a record that has none is null, and an empty one is a text.
 
 ` + "`kafka_lag`" + ` is how many messages the partition held behind this one when it was fetched. The metric ` + "`redpanda_lag`" + ` is how many it holds behind the last that is acknowledged.
 
