@@ -3,6 +3,7 @@ package kafka
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,6 +71,11 @@ func parseConnection(conf *service.ParsedConfig) (c connection, err error) {
 	if c.brokers = splitList(list); len(c.brokers) == 0 {
 		return c, fmt.Errorf("%s %w: give at least one host:port", fieldBrokers, errNothing)
 	}
+	for _, broker := range c.brokers {
+		if err := checkBroker(broker); err != nil {
+			return c, err
+		}
+	}
 	id, err := conf.FieldString(fieldClientID)
 	if err != nil {
 		return c, err
@@ -106,6 +112,20 @@ func parseConnection(conf *service.ParsedConfig) (c connection, err error) {
 		c.options = append(c.options, kgo.SASL(mechanisms...))
 	}
 	return c, nil
+}
+
+// checkBroker finds what cannot be an address. What else is wrong with one, dialling
+// finds out.
+func checkBroker(broker string) error {
+	_, port, err := net.SplitHostPort(broker)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	switch {
+	case strings.Contains(broker, "://"):
+		return fmt.Errorf("%s: %q is a URL: write host:port, such as localhost:9092, and what it says of encryption and users under %s and %s", fieldBrokers, broker, fieldTLS, fieldSASL)
+	case err == nil && (bad != nil || n == 0):
+		return fmt.Errorf("%s: %q has no port that can be: write host:port with a port from 1 to 65535, such as localhost:9092", fieldBrokers, broker)
+	}
+	return nil
 }
 
 // metadataMinAge is how soon metadata may be asked for again after it was found

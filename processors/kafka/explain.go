@@ -19,7 +19,7 @@ var remedies = []struct {
 }{
 	{kerr.SaslAuthenticationFailed, "check mechanism, username and password under sasl"},
 	{kerr.UnsupportedSaslMechanism, "the brokers do not offer this mechanism: change it under sasl"},
-	{kerr.IllegalSaslState, "the brokers want another way to authenticate: check sasl"},
+	{kerr.IllegalSaslState, "this listener of the brokers wants no sasl, or another mechanism: leave sasl out, correct mechanism, or name the port of another listener in seed_brokers"},
 	{kerr.TopicAuthorizationFailed, "the user under sasl must be allowed to read (input) or write (output) and to describe the topic"},
 	{kerr.GroupAuthorizationFailed, "the user under sasl must be allowed to read consumer_group"},
 	{kerr.ClusterAuthorizationFailed, "the user under sasl must be allowed to write idempotently, or set idempotent_write: false"},
