@@ -19,6 +19,7 @@ type carried struct {
 	row   windowing.Row   // without Message, Key and Args
 	pair  *pair           // on the way between operators that stand on their own
 	at    host.Position   // of a row that an operator on its own emitted
+	step  *step           // of the operator on its own that gave the message
 	inner bool            // the message is inside of a host
 }
 
@@ -30,6 +31,10 @@ type pair struct {
 	of          *origin        // the watermark, never nil
 	revised     string         // an operator upstream that may emit a row key twice
 }
+
+// step is one call of an operator on its own. Its messages may leave in several
+// batches, which the next operator sees as one where positions are counted.
+type step struct{ _ byte } // of a size, so that no two have one address
 
 // origin is what operators have to know of the watermark before them.
 type origin struct {

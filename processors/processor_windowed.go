@@ -30,8 +30,8 @@ type windowedProcessor struct {
 
 	calls   sync.RWMutex // read by calls, held by the close that ends them
 	busy    atomic.Int32
-	apart   func(service.MessageBatch) // called with a batch that others of its step follow, may be nil
-	threads atomic.Bool                // whether the log has said so
+	apart   func(batches []service.MessageBatch, of any) // called with what comes out of a step, may be nil
+	threads atomic.Bool                                  // whether the log has said so
 	told    atomic.Bool
 	closing sync.Once
 	gone    chan struct{}
@@ -69,6 +69,7 @@ func (w *windowedProcessor) ProcessBatch(ctx context.Context, messages service.M
 		w.finish(ctx, b, messages)
 	}
 	w.Prepare(b.Rows)
+	step := b.Step // the batch is the host's from here on
 	replies, err := w.Apply(ctx, b)
 	if err != nil {
 		// An error would send raw messages on as if they had been processed: the
@@ -77,8 +78,8 @@ func (w *windowedProcessor) ProcessBatch(ctx context.Context, messages service.M
 		return nil, ctx.Err()
 	}
 	out := derive(messages, replies)
-	for i := 0; w.apart != nil && i < len(out)-1; i++ {
-		w.apart(out[i])
+	if w.apart != nil {
+		w.apart(out, step)
 	}
 	return out, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -56,10 +58,13 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 	h.built = &built{chain: chain, foreign: &foreign{}, lag: op.idle, memory: op.memory}
 	r := newRelays(op, res.Logger())
 	cfg := host.Config{Edge: edge{pairs: true, texts: &markTexts{}}, Reply: true, Horizon: 10 * time.Minute, Leaving: r.pass}
+	if op.stage.Operator != nil {
+		cfg.Again = r.again
+	}
 	if err := h.start(res, op.state, op.name, cfg); err != nil {
 		return nil, err
 	}
-	w := &windowedProcessor{hosted: h, gone: make(chan struct{}), apart: holdBack}
+	w := &windowedProcessor{hosted: h, gone: make(chan struct{}), apart: leaveApart}
 	switch {
 	case op.stage.Operator != nil:
 		w.finish = r.hear
@@ -67,6 +72,29 @@ func newStandalone(op *operator, res *service.Resources) (service.BatchProcessor
 		r.of.Load().last = &w.last
 	}
 	return w, nil
+}
+
+// leaveApart makes the batches of a step known as such. of is the step that they came
+// with, where that has several batches already, or nil.
+func leaveApart(batches []service.MessageBatch, of any) {
+	s, _ := of.(*step)
+	switch {
+	case s != nil:
+	case len(batches) < 2:
+		return
+	default:
+		s = &step{}
+	}
+	for n, batch := range batches {
+		if n < len(batches)-1 {
+			holdBack(batch)
+		}
+		for _, m := range batch {
+			if c := carriedBy(m); c != nil {
+				c.step = s
+			}
+		}
+	}
 }
 
 // holdBack makes rows of a step that others of it follow in a further batch carry
@@ -119,10 +147,16 @@ type relays struct {
 	// makes. It is written by callers and read by the owner.
 	of    atomic.Pointer[origin]
 	apart atomic.Bool // whether the log has said that its watermark stands in another list
+	// life tells the rows of an operator in memory from those of earlier lives, whose
+	// numbers come again; "" where the numbers are durable.
+	life string
 }
 
 func newRelays(op *operator, log *service.Logger) *relays {
 	r := &relays{op: op, log: log}
+	if op.state == "" || op.state == memory {
+		r.life = " " + strconv.FormatUint(rand.Uint64(), 36)
+	}
 	r.of.Store(&origin{sources: op.sources, delay: op.delay})
 	return r
 }
@@ -136,6 +170,9 @@ func (r *relays) hear(ctx context.Context, b *host.Batch, messages service.Messa
 		c := carriedBy(m)
 		if c == nil || c.pair == nil {
 			continue
+		}
+		if c.step != nil {
+			b.Step = c.step
 		}
 		told.Late, told.Close, told.Now = min(told.Late, c.pair.late), max(told.Close, c.pair.close), max(told.Now, c.pair.now)
 		if c.pair.of != r.of.Load() {
@@ -159,10 +196,11 @@ func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time
 		c := &carried{row: windowing.Row{Time: row.Time, Source: row.Source, Flag: row.Flag},
 			pair: &pair{late: p.Late, close: p.Close, now: now, of: r.of.Load()}}
 		switch old := carriedBy(m); {
-		case row.Mark != nil && row.Flag != windowing.Late:
+		case row.Mark != nil && row.Flag != windowing.Late && (r.life == "" || row.Entry < 0):
 			// The number of the row in its chain is stable: a redelivery comes out of
-			// the log with the number that it had.
-			c.at = host.Position{Partition: r.op.kind + " " + r.op.name, Offset: row.Arrival, Known: true}
+			// the log with the number that it had. In memory that holds for one life,
+			// and a message that passes is better known by its own position.
+			c.at = host.Position{Partition: r.op.kind + " " + r.op.name + r.life, Offset: row.Arrival, Known: true}
 		case old != nil:
 			c.at = old.at
 		}
@@ -171,4 +209,18 @@ func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time
 		}
 		row.Message = carry(m, c)
 	}
+}
+
+// again implements host.Config.Again. What the row heard when it came out the first time
+// counted the whole batch that it came with, of which other messages may still have to
+// come again for an operator that has not seen them: it hears no more than what is
+// known now.
+func (r *relays) again(m windowing.Message, told *host.Relayed) {
+	c := carriedBy(m.(*service.Message))
+	if c == nil || c.pair == nil || told == nil {
+		return
+	}
+	hold := r.op.stage.Hold
+	c.pair.late = min(c.pair.late, told.Late.Add(-hold))
+	c.pair.close = min(c.pair.close, told.Close.Add(-hold))
 }

@@ -112,6 +112,7 @@ const (
 	repliesPrefix  = "r/"
 	flushedPrefix  = "f/"
 	targetKey      = "t"
+	doubtKey       = "d"
 	hostKey        = "h"
 )
 
@@ -129,6 +130,9 @@ func (o *owner) buildWhole() *writeSet {
 	if o.replies != nil {
 		put(w, []byte(targetKey), appendTarget(o.target))
 		o.replies.save(kv.SubWriter(w, repliesPrefix))
+		if o.config.Again != nil {
+			o.doubts.save(w)
+		}
 	} else {
 		ws.outs = o.outbox.save(kv.SubWriter(w, outboxPrefix))
 	}

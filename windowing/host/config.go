@@ -81,6 +81,10 @@ type Config struct {
 	// Leaving is called with the rows at the exit of the chain before they leave,
 	// with the pair for whoever comes next; nil: nobody does.
 	Leaving func(rows []windowing.Row, p windowing.Pair, w watermark.Time)
+	// Again is called with a row that leaves again, out of the log for redeliveries, and
+	// with what was told about the batch that it leaves with. Nil: nobody behind the host
+	// saves for itself, see doubt.
+	Again func(m windowing.Message, told *Relayed)
 
 	Positions    PositionMode
 	PositionText string        // the position setting as the user wrote it: part of the state's meaning

@@ -34,6 +34,7 @@ type Batch struct {
 	Ack     func()   // called once the batch is on disk, never by the owner; nil: none
 	Release func()   // called once Rows and Entries are used no more, by the owner; nil: none
 	Relayed *Relayed // set where the chain begins with a relay
+	Step    any      // what was one step upstream and comes in several batches has one value, nil: none
 
 	reply chan<- []Reply
 	end   bool

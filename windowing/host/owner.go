@@ -32,6 +32,7 @@ type owner struct {
 	positions *positions
 	outbox    *outbox  // nil where rows are replied
 	replies   *replies // nil where rows go to the outbox
+	doubts    doubts   // where Config.Again is set
 	flushed   *flushed
 
 	ctx    context.Context // ends with the host
@@ -39,7 +40,9 @@ type owner struct {
 
 	phase   phase
 	current *Batch // of the step under way, nil for ticks
+	step    any    // of the last batch, see Batch.Step
 	target  Position
+	heard   watermark.Time // the furthest that a batch has told of, in this run
 	answer  []Reply
 	foreign chan foreignResult // nil unless a foreign processor runs
 	applied pending            // since the last write set
@@ -87,7 +90,7 @@ func newOwner(h *Host) *owner {
 	cfg := &h.config
 	o := &owner{Host: h, chain: cfg.Chain, positions: newPositions(cfg.Positions, cfg.Horizon),
 		flushed: newFlushed(cfg.Edge, cfg.Chain.Stages()), commits: make(chan *writeSet, 1), results: make(chan result, 1), ackable: make(chan []func()),
-		shared: map[string]bool{}, away: map[string]time.Duration{}}
+		heard: watermark.Unset, shared: map[string]bool{}, away: map[string]time.Duration{}}
 	if cfg.Reply {
 		o.replies = newReplies(cfg.Edge, cfg.Limits.LogBytes, cfg.Horizon)
 	} else {

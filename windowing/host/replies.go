@@ -69,17 +69,16 @@ func (r *replies) push(row *logged) {
 	r.bytes += int64(len(row.data))
 }
 
-// again gives the rows that derive from a position.
-func (r *replies) again(at Position) ([]windowing.Message, error) {
-	var out []windowing.Message
-	for _, seq := range r.places[placeOf(at)] {
-		m, err := r.edge.Decode(r.log[seq-r.first].data)
-		if err != nil {
-			return nil, fmt.Errorf("reply log row %d: %w", seq, err)
-		}
-		out = append(out, m)
+// again gives a row of the log. It stays there for another horizon: an output that fails
+// for longer has its rows sent again and again.
+func (r *replies) again(seq uint64, now time.Duration) (windowing.Message, error) {
+	row := r.log[seq-r.first]
+	row.since = now
+	m, err := r.edge.Decode(row.data)
+	if err != nil {
+		return nil, fmt.Errorf("reply log row %d: %w", seq, err)
 	}
-	return out, nil
+	return m, nil
 }
 
 // trim forgets the oldest rows beyond the bounds.

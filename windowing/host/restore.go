@@ -39,6 +39,9 @@ func (o *owner) restore() error {
 	if err == nil {
 		err = o.restoreTarget(store)
 	}
+	if err == nil && o.config.Again != nil {
+		err = o.doubts.load(store)
+	}
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,13 @@ func (o *owner) take(b *Batch) {
 		o.fault(err)
 		return
 	}
-	if len(rows) == 0 {
+	hears := o.hears(b)
+	switch {
+	case len(rows) > 0:
+	case hears && len(b.Entries) > 0:
+		o.target = b.Entries[len(b.Entries)-1].Position
+		o.doubts.last.applied(o.target)
+	default:
 		o.finish()
 		return
 	}
@@ -51,10 +57,27 @@ func (o *owner) take(b *Batch) {
 	o.chain.Begin(rows, now)
 }
 
+// hears says that a batch tells of event time that no batch has told of. Even where all of
+// its messages were applied before, in a run that the watermark does not remember, what is
+// due then has to come out: no other batch may follow.
+func (o *owner) hears(b *Batch) bool {
+	if o.config.Again == nil || b.Relayed == nil || b.Relayed.Close <= o.heard {
+		return false
+	}
+	o.heard = b.Relayed.Close
+	return true
+}
+
 // unseen gives the rows of a batch whose positions were not applied before. Those
 // that were get their rows again, where rows are replied.
 func (o *owner) unseen(b *Batch) ([]windowing.Row, error) {
-	o.positions.begin()
+	if b.Step == nil || b.Step != o.step {
+		o.positions.begin()
+	}
+	o.step = b.Step
+	if o.config.Again != nil {
+		o.doubts.begin(o.replies.next)
+	}
 	mono := o.config.Clock.Mono()
 	rows := b.Rows[:0]
 	var target *Position
@@ -66,22 +89,28 @@ func (o *owner) unseen(b *Batch) ([]windowing.Row, error) {
 			return nil, err
 		}
 		if fresh {
-			target = pos
+			if pos.Known || target == nil { // under another one no row could be logged
+				target = pos
+			}
 			if rows = b.Rows[:len(rows)+1]; len(rows) <= i { // rows are large: they stay where they are
 				rows[len(rows)-1] = *row
 			}
-		} else if o.replies != nil {
-			again, err := o.replies.again(*pos)
-			if err != nil {
-				return nil, err
+			if o.config.Again != nil {
+				o.doubts.fresh(*pos)
 			}
-			for _, m := range again {
-				o.answer = append(o.answer, Reply{Entry: int(row.Entry), Message: m})
+		} else if o.replies != nil {
+			if err := o.replyAgain(b, row.Entry, *pos, mono); err != nil {
+				return nil, err
 			}
 		}
 	}
 	if target != nil {
 		o.target = *target
+	}
+	if o.doubts.came {
+		if err := o.replyDoubt(b, mono); err != nil {
+			return nil, err
+		}
 	}
 	clear(b.Rows[len(rows):])
 	if n := o.positions.skipped; n > 0 {
