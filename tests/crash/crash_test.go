@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,6 +39,11 @@ var scenarios = []struct {
 	{"topic to operators", func(t testing.TB, seed uint64) *scenario {
 		return topic(t, standalone, orders(seed, 2500, 4), 2*time.Millisecond)
 	}},
+	{"topic to operators in a row", func(t testing.TB, seed uint64) *scenario {
+		s := topic(t, standalone, orders(seed, 2500, 4), 2*time.Millisecond)
+		s.op = passesAll + "\n    - " + strings.Replace(window, "%s", "%[1]s", 1)
+		return s
+	}},
 	{"topic to input windowed with little memory", func(t testing.TB, seed uint64) *scenario {
 		s := topic(t, inputHost, orders(seed, 2500, 4), 2*time.Millisecond)
 		s.budget = tight
@@ -50,6 +56,9 @@ var scenarios = []struct {
 		return lines(t, smallBatches, orders(seed, 5000, 1))
 	}},
 }
+
+// passesAll is an operator that keeps what it has seen, and lets all of it pass.
+const passesAll = `watermark_dedupe: { %[1]skey: this, within: 10h }`
 
 // smallBatches is a scanner that makes many steps of a file.
 const smallBatches = "lines_batch: { max_batch_size: 15 }"
