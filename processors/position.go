@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -128,9 +129,11 @@ func (p *positioner) entries(batch service.MessageBatch, entries []host.Entry) (
 	for i, m := range batch {
 		pos := &entries[i].Position
 		var err error
+		at := emitted(m)
 		switch {
 		case p.config.mode == host.None:
-		case emitted(m, pos):
+		case at.Known && !strings.HasPrefix(at.Partition, passed):
+			*pos = at
 		case p.config.mode == host.Ordinal:
 			path, _ := m.MetaGet(pathKey)
 			p.ordinal(path, pos)
@@ -138,6 +141,9 @@ func (p *positioner) entries(batch service.MessageBatch, entries []host.Entry) (
 			err = p.evaluated(&frame, i, pos)
 		default:
 			kafka.position(m, pos)
+		}
+		if at.Known && !pos.Known && p.config.mode != host.None {
+			*pos, err = at, nil
 		}
 		if err != nil {
 			if errs == nil {
@@ -156,14 +162,13 @@ func (p *positioner) entries(batch service.MessageBatch, entries []host.Entry) (
 	return bytes, errs
 }
 
-// emitted takes the position of a row that an operator on its own has emitted.
-func emitted(m *service.Message, pos *host.Position) bool {
+// emitted gives the position of a row that an operator on its own has emitted.
+func emitted(m *service.Message) host.Position {
 	c := carriedBy(m)
-	if c == nil || c.inner || !c.at.Known {
-		return false
+	if c == nil || c.inner {
+		return host.Position{}
 	}
-	*pos = c.at
-	return true
+	return c.at
 }
 
 // pathKey is the metadata by which an input says which of its sources a message is of.

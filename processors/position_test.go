@@ -137,6 +137,21 @@ func TestPositionsOfEmittedRows(t *testing.T) {
 	require.False(t, list[0].Known)
 }
 
+// A message that an operator in memory has passed on is known by its own position, and
+// by that of the operator where it has none.
+func TestPositionsOfPassedMessages(t *testing.T) {
+	at := host.Position{Partition: passed + "watermark_dedupe d", Offset: 7, Known: true}
+	m := carry(messageWith(`{"o":1}`, nil), &carried{pair: &pair{}, at: at})
+	for _, c := range []struct {
+		config    positionConfig
+		partition string
+	}{{positionConfig{partition: `"p"`, offset: "this.o"}, "p"}, {positionConfig{}, at.Partition}, {positionConfig{partition: `"p"`, offset: "this.missing"}, at.Partition}} {
+		list, errs := positionsOf(t, c.config, m)
+		require.Empty(t, errs)
+		require.Equal(t, c.partition, list[0].Partition)
+	}
+}
+
 func TestSettingOfPositionsAsText(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range []positionConfig{{}, {mode: host.Ordinal}, {mode: host.None}, {partition: "a", offset: "b"}, {partition: "b", offset: "a"}} {

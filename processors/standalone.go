@@ -195,14 +195,12 @@ func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time
 		m := row.Message.(*service.Message)
 		c := &carried{row: windowing.Row{Time: row.Time, Source: row.Source, Flag: row.Flag},
 			pair: &pair{late: p.Late, close: p.Close, now: now, of: r.of.Load()}}
-		switch old := carriedBy(m); {
-		case row.Mark != nil && row.Flag != windowing.Late && (r.life == "" || row.Entry < 0):
-			// The number of the row in its chain is stable: a redelivery comes out of
-			// the log with the number that it had. In memory that holds for one life,
-			// and a message that passes is better known by its own position.
-			c.at = host.Position{Partition: r.op.kind + " " + r.op.name + r.life, Offset: row.Arrival, Known: true}
-		case old != nil:
+		old := carriedBy(m)
+		if old != nil {
 			c.at = old.at
+		}
+		if row.Mark != nil && row.Flag != windowing.Late {
+			c.at = r.at(row, c.at)
 		}
 		if r.op.stage.Revises {
 			c.pair.revised = r.op.name
@@ -210,6 +208,25 @@ func (r *relays) pass(rows []windowing.Row, p windowing.Pair, now watermark.Time
 		row.Message = carry(m, c)
 	}
 }
+
+// at is the position of a row for the next operator, before is the one that it had. The
+// number of a row in its chain is stable: a redelivery comes out of the log with the
+// number that it had. In memory that holds for one life, and a message that passes is
+// better known by a position of its own.
+func (r *relays) at(row *windowing.Row, before host.Position) host.Position {
+	name := r.op.kind + " " + r.op.name + r.life
+	if r.life != "" && row.Entry >= 0 {
+		if before.Known {
+			return before
+		}
+		name = passed + name
+	}
+	return host.Position{Partition: name, Offset: row.Arrival, Known: true}
+}
+
+// passed begins the partition of a position that counts only where a message has none of
+// its own.
+const passed = "passed "
 
 // again implements host.Config.Again. What the row heard when it came out the first time
 // counted the whole batch that it came with, of which other messages may still have to

@@ -26,8 +26,8 @@ type chainRow struct {
 	TS int    `json:"ts"`
 }
 
-// ending is the key of messages that only close what is open.
-const ending = "end"
+// ending is the end of the key of messages that only close what is open.
+const ending = " end"
 
 // chainStream makes partitions whose rows are at most five seconds behind, with ids that
 // come again within a partition.
@@ -43,10 +43,10 @@ func chainStream(r *rand.Rand) [][]chainRow {
 			}
 			parts[p] = append(parts[p], row)
 		}
-		for range 4 {
+		for i := range 6 {
 			n := len(parts[p])
 			at += 100_000
-			parts[p] = append(parts[p], chainRow{fmt.Sprint("p", p), n, fmt.Sprint(p, "-", n), ending, at})
+			parts[p] = append(parts[p], chainRow{fmt.Sprint("p", p), n, fmt.Sprint(p, "-", n), fmt.Sprint(i%2, ending), at})
 		}
 	}
 	return parts
@@ -71,6 +71,7 @@ func cutBatch(r *rand.Rand, parts [][]chainRow) (batch []string) {
 type chainCase struct {
 	operators []any
 	want      func(row chainRow, again bool) []string
+	sources   fields // of the watermark, nil: one
 }
 
 // inWindow is a key with its window.
@@ -80,35 +81,48 @@ func counts(row chainRow, _ bool) []string { return []string{inWindow(row.K, row
 
 // lastWindow ends every chain.
 func lastWindow(n string) any {
-	return fields{"tumbling_window": fields{"size": "10s", "group_by": fields{"k": "this.k"}, "aggregates": fields{"n": n}}}
+	return fields{"tumbling_window": fields{"size": "10s", "group_by": fields{"k": "this.k | this.left.k"}, "aggregates": fields{"n": n}}}
 }
 
 var (
 	firstWindow = fields{"tumbling_window": fields{"name": "first", "size": "5s", "group_by": fields{"k": "this.k"}, "aggregates": fields{"n": "count()"}}}
 	chainCases  = map[string]chainCase{
-		"window": {[]any{lastWindow("count()")}, counts},
+		"window": {[]any{lastWindow("count()")}, counts, nil},
+		"outer join": {[]any{fields{"interval_join": fields{"type": "left", "lower": "-3s", "upper": "3s",
+			"left":  fields{"source": "left", "key": "this._p + this._o.string()"},
+			"right": fields{"source": "right", "key": "this._p + this._o.string()"}}}, lastWindow("count()")},
+			func(row chainRow, _ bool) []string {
+				if row.K == "1" {
+					return nil
+				}
+				return counts(row, false)
+			}, fields{"left": fields{"when": `!this.k.has_prefix("1")`}, "right": fields{"when": `this.k.has_prefix("1")`}}},
 		"dedupe": {[]any{fields{"watermark_dedupe": fields{"key": "this.id", "within": "10000s"}}, lastWindow("count()")},
 			func(row chainRow, again bool) []string {
 				if again {
 					return nil
 				}
 				return counts(row, again)
-			}},
-		"window behind window":     {[]any{firstWindow, lastWindow("sum(this.n)")}, counts},
-		"window behind watermarks": {[]any{firstWindow, fields{"watermark": fields{"name": "second", "delay": "0s"}}, lastWindow("sum(this.n)")}, counts},
+			}, nil},
+		"window behind window":     {[]any{firstWindow, lastWindow("sum(this.n)")}, counts, nil},
+		"window behind watermarks": {[]any{firstWindow, fields{"watermark": fields{"name": "second", "delay": "0s"}}, lastWindow("sum(this.n)")}, counts, nil},
 		"timers": {[]any{fields{"keyed_state": fields{"key": `this._p + "-" + this._o.string()`,
 			"on_event": `root.emit = [ {"k": this.event.k, "n": 1} ]
 root.timers = [ {"name": "at", "at": this.event_time + 3} ]
 root.state = {"k": this.event.k}`,
 			"on_timer": `root.emit = [ {"k": "timer of " + this.state.k, "n": 1} ]`}}, lastWindow("sum(this.n)")},
 			// When an overdue timer fires, its time is W.
-			func(row chainRow, _ bool) []string { return append(counts(row, false), "timer of "+row.K) }},
+			func(row chainRow, _ bool) []string { return append(counts(row, false), "timer of "+row.K) }, nil},
 	}
 )
 
 // list gives the processors, each with a state of its own.
 func (c chainCase) list() []any {
-	list := []any{fields{"watermark": fields{"event_time": "this.ts", "delay": "5s", "partition": "this._p", "partitions": []string{"p0", "p1", "p2"}, "state": "0", "position": byPosition}}}
+	marks := fields{"event_time": "this.ts", "delay": "5s", "partition": "this._p", "partitions": []string{"p0", "p1", "p2"}, "state": "0", "position": byPosition}
+	if c.sources != nil {
+		marks["sources"] = c.sources
+	}
+	list := []any{fields{"watermark": marks}}
 	for i, op := range c.operators {
 		for kind, f := range op.(fields) {
 			f := maps.Clone(f.(fields))
@@ -124,7 +138,7 @@ func (c chainCase) expected(parts [][]chainRow) map[string]int {
 	want, seen := map[string]int{}, map[string]bool{}
 	for _, rows := range parts {
 		for _, row := range rows {
-			if row.K != ending {
+			if !strings.HasSuffix(row.K, ending) {
 				for _, key := range c.want(row, seen[row.ID]) {
 					want[key]++
 				}
