@@ -76,9 +76,14 @@ func (p *program) extractRow(s *scratch, i int, row *windowing.Row) {
 		invalidate(row, err)
 		return
 	}
-	for _, r := range p.readers {
-		if err := r.read(s, i, row); err != nil {
+	for stage, r := range p.readers {
+		switch err := r.read(s, i, row); {
+		case err == nil:
+		case stage == 0:
 			invalidate(row, err)
+			return
+		default: // the stages before it take the row as it is
+			row.Err, row.Fails = err, int16(stage)
 			return
 		}
 	}

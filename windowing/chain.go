@@ -74,7 +74,9 @@ type Chain struct {
 type Config struct {
 	Stages []Stage
 	// Lead is the number of leading stages whose expressions Prepare evaluates
-	// ahead of the step. 0: one by one in the step.
+	// ahead of the step. 0: one by one in the step. A row that fails in one of them
+	// gets Err and, in Fails, the number of the stage, and stays a Data row until that
+	// stage runs: those before it count it.
 	Lead    int
 	Prepare func(rows []Row)
 	Start   watermark.Clock // when the process started
@@ -256,13 +258,18 @@ func (c *Chain) prepared(rows []Row) bool {
 }
 
 // extract evaluates what the stage needs, unless that was done ahead, and counts
-// the rows that are invalid since the stage before: each row once.
+// the rows that are invalid since the stage before: each row once. What was found
+// ahead of the step to fail here has been a row like any other up to here.
 func (c *Chain) extract(st *Stage) {
 	if len(c.rows) > 0 && !c.prepared(c.rows) {
 		st.Binding.Extract(c.rows)
 	}
 	for i := range c.rows {
-		if row := &c.rows[i]; row.Flag == Invalid && !row.counted {
+		row := &c.rows[i]
+		if row.Flag == Data && row.Err != nil && int(row.Fails) <= c.at {
+			row.Flag, row.Message = Invalid, st.Binding.Fail(row.Message, row.Err)
+		}
+		if row.Flag == Invalid && !row.counted {
 			row.counted = true
 			c.tally[c.at].invalid(row.Err)
 		}

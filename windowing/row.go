@@ -40,10 +40,11 @@ type Row struct {
 	Flag      Flag
 	counted   bool        // an Invalid row is in a tally
 	failed    bool        // in the stage that runs: the message has to carry Err
+	Fails     int16       // with Err on a Data row: the leading stage at which it turns Invalid
 	Partition string      // partition within the source, "" where there is one for all
 	Key       []byte      // canonical group or key (agg.Value.AppendKey), for the stage about to run
 	Args      []agg.Value // the operator's arguments in the order of its definition
-	Err       error       // why the row is Invalid
+	Err       error       // why the row is Invalid, or will be
 	Message   Message
 	Mark      *Mark // set on rows that an operator emitted or judged late
 }
