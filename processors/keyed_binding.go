@@ -207,17 +207,14 @@ func (c *keyedCode) effect(view map[string]any, root any) (effect windowing.Keye
 
 // stateOf writes a state as it is kept, "" for null.
 func stateOf(value any) (string, error) {
-	v, err := agg.FromAny(value)
-	if err == nil && !v.IsFinite() {
-		err = agg.ErrNotFinite
+	if value == nil {
+		return "", nil
 	}
+	text, err := agg.AppendAny(nil, value)
 	if err != nil {
 		return "", fmt.Errorf("root.state: %w", err)
 	}
-	if v.IsNull() {
-		return "", nil
-	}
-	return string(v.AppendJSON(nil)), nil
+	return string(text), nil
 }
 
 func rowsToEmit(value any) (rows []windowing.Message, err error) {
@@ -229,17 +226,14 @@ func rowsToEmit(value any) (rows []windowing.Message, err error) {
 		return nil, fmt.Errorf("root.emit is %s: %w", shown(value), errEmit)
 	}
 	for i, item := range list {
-		v, err := agg.FromAny(item)
-		switch {
-		case err == nil && !v.IsFinite():
-			err = agg.ErrNotFinite
-		case err == nil && v.IsNull():
+		text, err := agg.AppendAny(nil, item)
+		if item == nil {
 			err = errEmit
 		}
 		if err != nil {
 			return nil, fmt.Errorf("root.emit[%d] is %s: %w", i, shown(item), err)
 		}
-		rows = append(rows, service.NewMessage(v.AppendJSON(nil)))
+		rows = append(rows, service.NewMessage(text))
 	}
 	return rows, nil
 }

@@ -48,6 +48,8 @@ func TestOnEventSeesAndSets(t *testing.T) {
 		{`root.state = (this.state | 0) + 1`, ``, `state 1`},
 		{`root.state = (this.state | 0) + 1`, `41`, `state 42`},
 		{`root.state.n = (this.state.n | 0) + 1`, `{"n":9007199254740993,"gone":true}`, `state {"n":9007199254740994}`},
+		{"root.state = this.state\nroot.emit = [this.state]", `{"id":18446744073709551615}`, `state {"id":18446744073709551615} | row {"id":18446744073709551615}`},
+		{`root.state = this.state`, `18446744073709551615`, `state 18446744073709551615`},
 		{`root.state = this.state.assign({"n": this.state.n})`, `{"n":1.0,"kept":"é<"}`, `state {"kept":"é<","n":1}`},
 		{"root.state = if this.event.amount >= 10 { (this.state | 0) + 1 } else { 0 }\nroot.emit = [ { \"k\": this.key, \"streak\": root.state } ]", `3`, `state 4 | row {"k":"a","streak":4}`},
 		{`root.state = null`, `1`, `state `},

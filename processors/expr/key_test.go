@@ -44,3 +44,25 @@ func TestKeyIsTheValue(t *testing.T) {
 	require.Equal(t, "first", kept.AsString())
 	require.Equal(t, agg.String("first").AppendKey(nil), encoded)
 }
+
+// TestCompositeKeysKeepDigits: neighbours beyond int64 are different keys, also inside
+// lists and objects, which Bloblang or the reader may have made.
+func TestCompositeKeysKeepDigits(t *testing.T) {
+	set := NewSet()
+	list, err := set.Key("key", "[this.t, this.id]")
+	require.NoError(t, err)
+	object, err := set.Key("key", "this")
+	require.NoError(t, err)
+	unsigned := service.NewMessage(nil)
+	unsigned.SetStructured(map[string]any{"t": "a", "id": uint64(18446744073709551615)})
+	batch := service.MessageBatch{
+		service.NewMessage([]byte(`{"t":"a","id":18446744073709551614}`)),
+		service.NewMessage([]byte(`{"t":"a","id":18446744073709551615}`)), unsigned,
+	}
+	var frame Frame
+	set.Eval(batch, &frame)
+	for row, id := range []string{"18446744073709551614", "18446744073709551615", "18446744073709551615"} {
+		require.Equal(t, `["a",`+id+`]`, string(frame.Value(row, list).AppendJSON(nil)))
+		require.Equal(t, `{"id":`+id+`,"t":"a"}`, string(frame.Value(row, object).AppendJSON(nil)))
+	}
+}

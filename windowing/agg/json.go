@@ -20,6 +20,9 @@ var (
 	ErrUTF8 = errors.New("text is not valid UTF-8: encode it first, for example with .encode(\"hex\")")
 	// ErrNotFinite: NaN or an infinity, which JSON cannot write.
 	ErrNotFinite = errors.New("NaN or an infinity is no JSON value: leave it out or replace it by null")
+	// ErrDigits: an integer beyond int64 that is no float either. As the nearest float
+	// it would fall together with its neighbours.
+	ErrDigits = errors.New("64 bits cannot hold the integer: .string() gives its text, .number() the nearest float")
 	// ErrNoValue: the expression gave something that is no value.
 	ErrNoValue = errors.New("not a value: allowed are null, bools, numbers, texts, timestamps, objects and lists")
 )
@@ -125,9 +128,9 @@ func (v Value) Any() any {
 	return nil
 }
 
-// ParseJSON is the value of a JSON text. Numbers are read as Bloblang reads
-// them: integers exactly within int64, anything else as the nearest float64. Of
-// a key that is there twice the last one counts.
+// ParseJSON is the value of a JSON text. Numbers are read as FromAny takes them:
+// integers exactly, anything else as the nearest float64. Of a key that is there twice
+// the last one counts.
 func ParseJSON(text string) (Value, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -141,10 +144,11 @@ func ParseJSON(text string) (Value, error) {
 	return FromAny(out)
 }
 
-// FromAny is the value of what a Bloblang query hands out. Integers above int64
-// become floats, bytes a text, a timestamp its RFC 3339 text in UTC, objects
-// and lists canonical JSON. The errors are ErrUTF8, ErrNotFinite (inside objects
-// and lists only) and ErrNoValue, wrapped with the value.
+// FromAny is the value of what a Bloblang query hands out. An integer beyond int64
+// becomes the float that it is the shortest text of, bytes a text, a timestamp its RFC
+// 3339 text in UTC, objects and lists canonical JSON, in which larger integers keep
+// their digits. The errors are ErrUTF8, ErrNotFinite (inside objects and lists only),
+// ErrDigits (outside of them only) and ErrNoValue, wrapped with the value.
 func FromAny(x any) (Value, error) {
 	switch t := x.(type) {
 	case nil:
@@ -160,7 +164,7 @@ func FromAny(x any) (Value, error) {
 	case json.Number:
 		return fromNumber(t)
 	case map[string]any, []any:
-		b, err := appendCanonical(nil, t)
+		b, err := AppendAny(nil, t)
 		return JSON(string(b)), err
 	}
 	return fromGoNumber(x)
@@ -183,9 +187,9 @@ func fromGoNumber(x any) (Value, error) {
 	case int8:
 		return Int(int64(t)), nil
 	case uint:
-		return fromUint(uint64(t)), nil
+		return fromNumber(json.Number(strconv.FormatUint(uint64(t), 10)))
 	case uint64:
-		return fromUint(t), nil
+		return fromNumber(json.Number(strconv.FormatUint(t, 10)))
 	case uint32:
 		return Int(int64(t)), nil
 	case uint16:
@@ -194,13 +198,6 @@ func fromGoNumber(x any) (Value, error) {
 		return Int(int64(t)), nil
 	}
 	return Value{}, fmt.Errorf("%T: %w", x, ErrNoValue)
-}
-
-func fromUint(u uint64) Value {
-	if u > math.MaxInt64 {
-		return Float(float64(u))
-	}
-	return Int(int64(u))
 }
 
 func fromText(s string) (Value, error) {
@@ -218,11 +215,16 @@ func fromNumber(n json.Number) (Value, error) {
 	if err != nil {
 		return Value{}, fmt.Errorf("number %.40s: %w", n, ErrNotFinite)
 	}
+	if !strings.ContainsAny(n.String(), ".eE") && strconv.FormatFloat(f, 'f', -1, 64) != n.String() {
+		return Value{}, fmt.Errorf("number %.40s: %w", n, ErrDigits)
+	}
 	return Float(f), nil
 }
 
-// appendCanonical writes JSON in which equal values have equal bytes.
-func appendCanonical(b []byte, x any) ([]byte, error) {
+// AppendAny appends what a Bloblang query hands out as JSON in which equal values have
+// equal bytes, integers of any size with all their digits. The errors are those of
+// FromAny apart from ErrDigits; NaN and infinities are ErrNotFinite.
+func AppendAny(b []byte, x any) ([]byte, error) {
 	switch t := x.(type) {
 	case []any:
 		b = append(b, '[')
@@ -231,7 +233,7 @@ func appendCanonical(b []byte, x any) ([]byte, error) {
 				b = append(b, ',')
 			}
 			var err error
-			if b, err = appendCanonical(b, item); err != nil {
+			if b, err = AppendAny(b, item); err != nil {
 				return nil, err
 			}
 		}
@@ -240,11 +242,14 @@ func appendCanonical(b []byte, x any) ([]byte, error) {
 		return appendObject(b, t)
 	}
 	v, err := FromAny(x)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrDigits): // a JSON number or a uint64, which have one text
+		return fmt.Append(b, x), nil
+	case err != nil:
 		return nil, err
 	}
 	if !v.IsFinite() {
-		return nil, fmt.Errorf("%v inside an object or list: %w", v.AsFloat(), ErrNotFinite)
+		return nil, fmt.Errorf("%v: %w", v.AsFloat(), ErrNotFinite)
 	}
 	return v.Canonical().AppendJSON(b), nil
 }
@@ -265,7 +270,7 @@ func appendObject(b []byte, object map[string]any) ([]byte, error) {
 		}
 		b = append(appendText(b, k), ':')
 		var err error
-		if b, err = appendCanonical(b, object[k]); err != nil {
+		if b, err = AppendAny(b, object[k]); err != nil {
 			return nil, err
 		}
 	}

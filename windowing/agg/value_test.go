@@ -141,11 +141,13 @@ func TestFromAny(t *testing.T) {
 		want Value
 	}{
 		{nil, Null()}, {true, Bool(true)}, {int64(-5), Int(-5)}, {7, Int(7)}, {uint64(8), Int(8)}, {uint8(9), Int(9)},
-		{uint64(math.MaxUint64), Float(1 << 64)}, {1.5, Float(1.5)}, {1.0, Float(1)}, {"x", String("x")}, {[]byte("x"), String("x")},
-		{json.Number("9007199254740993"), Int(1<<53 + 1)}, {json.Number("1.0"), Float(1)}, {json.Number("18446744073709551615"), Float(1 << 64)},
+		{uint64(1e19), Float(1e19)}, {uint(1e19), Float(1e19)}, {1.5, Float(1.5)}, {1.0, Float(1)}, {"x", String("x")}, {[]byte("x"), String("x")},
+		{json.Number("9007199254740993"), Int(1<<53 + 1)}, {json.Number("1.0"), Float(1)}, {json.Number("18446744073709552000"), Float(1 << 64)}, {json.Number("18446744073709551615.0"), Float(1 << 64)},
 		{at, String("2024-02-29T12:00:00.00000012Z")},
 		{[]any{}, JSON(`[]`)},
 		{map[string]any{"b": []any{1.0, "1"}, "a": json.Number("1e2"), "": nil}, JSON(`{"":null,"a":100,"b":[1,"1"]}`)},
+		{[]any{uint64(math.MaxUint64), json.Number("18446744073709551614"), json.Number("-9223372036854775809"), json.Number("9223372036854775808"), json.Number("18446744073709552000"), json.Number("1e21"), json.Number("1000000000000000000000"), json.Number("1000000000000000000001")},
+			JSON(`[18446744073709551615,18446744073709551614,-9223372036854775809,9223372036854775808,18446744073709552000,1e+21,1e+21,1000000000000000000001]`)},
 	} {
 		got, err := FromAny(c.in)
 		require.NoError(t, err, "%v", c.in)
@@ -160,6 +162,7 @@ func TestFromAnyRefuses(t *testing.T) {
 	}{
 		{"a\xff", ErrUTF8}, {[]byte{0xfe}, ErrUTF8}, {[]any{"\xff"}, ErrUTF8}, {map[string]any{"\xff": 1}, ErrUTF8},
 		{[]any{math.NaN()}, ErrNotFinite}, {map[string]any{"a": math.Inf(1)}, ErrNotFinite}, {json.Number("1e400"), ErrNotFinite},
+		{uint64(math.MaxUint64), ErrDigits}, {uint(math.MaxUint64), ErrDigits}, {json.Number("-9223372036854775809"), ErrDigits},
 		{struct{}{}, ErrNoValue}, {[]any{make(chan int)}, ErrNoValue},
 	} {
 		_, err := FromAny(c.in)
@@ -172,6 +175,9 @@ func TestParseJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, JSON(`{"a":0,"b":1,"c":{"y":2,"z":1}}`), v)
 	require.Equal(t, map[string]any{"a": json.Number("0"), "b": json.Number("1"), "c": map[string]any{"y": json.Number("2"), "z": json.Number("1")}}, v.Any())
+	v, err = ParseJSON(`[18446744073709551615, {"id":18446744073709551614}]`)
+	require.NoError(t, err)
+	require.Equal(t, JSON(`[18446744073709551615,{"id":18446744073709551614}]`), v, "neighbours do not become one key")
 	for _, text := range []string{``, `{`, `1 2`, `[1]]`} {
 		_, err := ParseJSON(text)
 		require.Error(t, err, text)
