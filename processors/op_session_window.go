@@ -66,7 +66,7 @@ pipeline:
 
 // Mistakes of a session.
 var (
-	errGap         = errors.New(`use a duration above 0s, such as 30s or 5m, or a Bloblang expression that gives one`)
+	errGap         = errors.New(`use a duration above 0s, such as 30s, 5m or 24h, or a Bloblang expression that gives one`)
 	errMaxDuration = errors.New("use a duration that is at least the gap, or leave it out for no bound")
 	errLateness    = errors.New("allowed_lateness: sessions have none, since a row after the end would change bounds that are out: remove it and raise the delay of the watermark by as much")
 )

@@ -130,7 +130,7 @@ func toDuration(field, text string, signed bool) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%s: %q is %w: use a number with a unit, such as 250ms, 30s, 5m or 1h30m", field, text, errNoDuration)
+		return 0, fmt.Errorf("%s: %q is %w: use a number with a unit, such as 250ms, 30s, 5m, 1h30m or 24h", field, text, errNoDuration)
 	case d < 0 && !signed:
 		return 0, fmt.Errorf("%s: %s is %w: use 0s or more", field, d, errNegative)
 	}
