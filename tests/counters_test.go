@@ -127,3 +127,33 @@ func batchOf(payloads ...string) service.MessageBatch {
 	}
 	return batch
 }
+
+// Invalid rows count for the operator in which they failed, whatever the form. One on
+// its own also counts what reaches it with an error.
+func TestInvalidRowsByOperator(t *testing.T) {
+	for _, form := range drive.Forms() {
+		t.Run(form.Name, func(t *testing.T) {
+			setup := drive.Setup{Position: byPosition, Processors: rawRows(`{"watermark": {"event_time": "this.ts", "delay": "0s"}}`,
+				`{"tumbling_window": {"name": "sums", "size": "10s", "aggregates": {"sum": "sum(this.v)"}}}`)}
+			p, err := drive.Start(form.Build(setup))
+			require.NoError(t, err)
+			d := p.Feed.Send(func() service.MessageBatch {
+				return batchOf(`{"_p":"p0","_o":1,"ts":"x","v":1}`, `{"_p":"p0","_o":2,"ts":1,"v":"x"}`, `{"_p":"p0","_o":3,"ts":2,"v":"x"}`)
+			}, nil)
+			select {
+			case <-d.Acked():
+			case <-time.After(patience):
+				require.Fail(t, "no acknowledgement", p.Logs.String())
+			}
+			require.NoError(t, p.Stop())
+			want := map[string]int64{"watermark": 1, "sums": 2, "": 0}
+			if form.Alone {
+				want["sums"] = 3
+			}
+			for operator, n := range want {
+				got, _ := p.Meter.Sum(invalidRows, "operator="+operator)
+				require.Equal(t, n, got, "%q of %v", operator, p.Meter.All())
+			}
+		})
+	}
+}

@@ -218,7 +218,7 @@ func (c *Chain) Run() Signal {
 		case st.Watermark != nil:
 			c.observe(st)
 		case st.Relay:
-			c.relay(st)
+			c.relay()
 		default:
 			if c.operate(st); c.err != nil {
 				return Broken

@@ -9,9 +9,9 @@ func (c *Chain) BeginRelayed(rows []Row, pair Pair, w watermark.Time, now waterm
 	c.begin(rows, now, false)
 }
 
-// relay passes on the pair that was told.
-func (c *Chain) relay(st *Stage) {
-	c.extract(st)
+// relay passes on the pair that was told. Its rows are prepared; the invalid ones are
+// counted by the operator behind it, which has a name.
+func (c *Chain) relay() {
 	if c.at == c.front {
 		c.lates[c.at+1], c.close = c.told.Late, c.told.Close
 		c.front++
