@@ -78,10 +78,8 @@ func TestDurableBehindMemory(t *testing.T) {
 			offer(t, p, `{"_p":"p0","_o":6,"k":"a","id":6,"ts":16}`)
 			offer(t, p, `{"_p":"p0","_o":7,"k":"a","id":7,"ts":27}`)
 			require.NoError(t, p.Stop())
-			// What the first window held is gone with its memory, but for what it had given.
-			want := map[string]string{"dedupe": `"count":5}`, "window": `"count":5}`}[name]
 			require.NotEmpty(t, rowsOf(p))
-			require.Contains(t, rowsOf(p)[0], want)
+			require.Contains(t, rowsOf(p)[0], `"count":5}`)
 		})
 	}
 }

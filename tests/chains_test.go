@@ -162,7 +162,7 @@ func collect(t *testing.T, p *drive.Pipe, rows map[string]string) {
 	}
 }
 
-// counted sums up rows by key and window.
+// countedRows sums up rows by key and window.
 func countedRows(t *testing.T, rows map[string]string) map[string]int {
 	t.Helper()
 	got := map[string]int{}
