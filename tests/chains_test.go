@@ -184,6 +184,10 @@ func countedRows(t *testing.T, rows map[string]string) map[string]int {
 	return got
 }
 
+// knownOfTheStep is a seed with which a process dies in a step whose batch begins with
+// messages that were applied in a life before: these come again first.
+const knownOfTheStep = 397427252668
+
 // Operators in a row, each with its own state, die between the commit of one and the
 // commit of the next, or behind the last. What was under way comes again in other batches
 // and between newer rows of other partitions. Nothing is lost, and nothing counts twice.
@@ -191,12 +195,14 @@ func TestChainsAfterCrashes(t *testing.T) {
 	for name, c := range chainCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := rand.New(rand.NewPCG(life.Seed(t), 0))
-			for range 5 {
-				parts := chainStream(r)
-				rows := map[string]string{}
-				history := c.crashing(t, r, slices.Clone(parts), rows)
-				require.Equal(t, c.expected(parts), countedRows(t, rows), "%s", strings.Join(history, "\n"))
+			for _, seed := range []uint64{life.Seed(t), knownOfTheStep} {
+				r := rand.New(rand.NewPCG(seed, 0))
+				for range 5 {
+					parts := chainStream(r)
+					rows := map[string]string{}
+					history := c.crashing(t, r, slices.Clone(parts), rows)
+					require.Equal(t, c.expected(parts), countedRows(t, rows), "seed %d\n%s", seed, strings.Join(history, "\n"))
+				}
 			}
 		})
 	}

@@ -57,12 +57,13 @@ type doubts struct {
 	own   map[uint64]struct{} // rows of the log that left with their own messages since
 }
 
-// begin starts a step: whoever comes behind is through with the one before.
+// begin starts a step, with the row of the log that comes next: whoever comes behind is
+// through with the one before. One that logged no row leaves nothing in doubt.
 func (d *doubts) begin(next uint64) {
 	if d.given {
 		d.old, d.given, d.came, d.own = nil, false, false, nil
 	}
-	if d.last == nil || d.saved {
+	if d.last == nil || d.saved || d.last.from == next {
 		d.last, d.saved = newDoubt(next), false
 	}
 }
@@ -80,8 +81,10 @@ func (d *doubts) fresh(p Position) {
 }
 
 // again records that the message entry of the batch has a position that was applied
-// before.
+// before. It is of the step all the same: a watermark that has forgotten it hears event
+// time from it when it comes once more, before the rest of the step.
 func (d *doubts) again(entry int32, p Position) {
+	d.last.applied(p)
 	if !d.given && d.old.has(p) {
 		d.given, d.came, d.entry, d.own = true, true, entry, map[uint64]struct{}{}
 	}

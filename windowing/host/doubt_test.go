@@ -37,6 +37,19 @@ func TestTheStepInDoubtLeavesAtOnce(t *testing.T) {
 	require.Equal(t, []string{"b=1 of 0"}, r.apply(events(1, b)))
 }
 
+// Messages of the batch that were applied in a life before belong to the step: they come
+// again in front of the rest.
+func TestKnownMessagesBelongToTheStep(t *testing.T) {
+	r := newRig(t, passes, relaying).open()
+	a, b, c := at(1, "a"), at(2, "b"), at(3, "c")
+	require.Len(t, r.apply(events(0, a, b)), 2)
+	r.reopen()
+	require.Equal(t, []string{"b=1 of 0", "a=1 of 0"}, r.apply(events(0, a)))
+	require.Equal(t, []string{"b=1 of 0", "c=1 of 1"}, r.apply(events(1, b, c)))
+	r.reopen()
+	require.Equal(t, []string{"c=1 of 0", "b=1 of 0"}, r.apply(events(1, b)))
+}
+
 // A step whose messages have not come again yet stays in doubt over further restarts.
 func TestAStepStaysInDoubt(t *testing.T) {
 	of := func(partition string, from int64, notes ...*note) *Batch {
