@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -195,13 +196,20 @@ func TestChainsAfterCrashes(t *testing.T) {
 	for name, c := range chainCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, seed := range []uint64{life.Seed(t), knownOfTheStep} {
-				r := rand.New(rand.NewPCG(seed, 0))
-				for range 5 {
+			fresh := 1
+			if os.Getenv("SOAK") != "" {
+				fresh = 20
+			}
+			for _, run := range []struct {
+				seed    uint64
+				streams int
+			}{{knownOfTheStep, 5}, {life.Seed(t), fresh}} {
+				r := rand.New(rand.NewPCG(run.seed, 0))
+				for range run.streams {
 					parts := chainStream(r)
 					rows := map[string]string{}
 					history := c.crashing(t, r, slices.Clone(parts), rows)
-					require.Equal(t, c.expected(parts), countedRows(t, rows), "seed %d\n%s", seed, strings.Join(history, "\n"))
+					require.Equal(t, c.expected(parts), countedRows(t, rows), "seed %d\n%s", run.seed, strings.Join(history, "\n"))
 				}
 			}
 		})
