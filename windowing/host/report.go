@@ -56,9 +56,6 @@ func (r *reporter) tallies(o *owner) {
 		}
 		if t.Invalid > 0 && !r.invalid[st.Name] {
 			r.invalid[st.Name] = true
-			if st.Relay { // which has no name
-				st = o.chain.Stages()[i+1]
-			}
 			r.log.Warnf("%s: the first invalid row of %s %q: %s. It goes on with this error and enters no state. Invalid rows are counted in %s; handle them with catch or a switch on errored()", r.name, st.Kind, st.Name, brief(t.Cause), InvalidRows)
 		}
 		if t.Broken != nil && !r.broken[st.Name] {
