@@ -157,14 +157,18 @@ func TestKilledAtEveryCommit(t *testing.T) {
 				b.Reset()
 				m.model = m.batch(&b)
 				require.NoError(t, s.Commit(&b))
-				m.goOnInCopy(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts)
+				m.goOnInCopy(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts, 5, anything)
 			}
 		})
 	}
 }
 
-// goOnInCopy opens a copy of the file, compares, and commits to it for a while.
-func (m *machine) goOnInCopy(s *Space, path string, opts Options) {
+// anything is a batch that does not depend on how many there were.
+func anything(m *machine, b *kv.Batch, _ int) map[string]string { return m.batch(b) }
+
+// goOnInCopy opens a copy of the file, compares, and makes some commits to it, each of
+// what next fills in; that gives the model as it is after the commit.
+func (m *machine) goOnInCopy(s *Space, path string, opts Options, commits int, next func(m *machine, b *kv.Batch, i int) map[string]string) {
 	t := m.t
 	copyFile(t, s.path, path)
 	after := *m
@@ -174,9 +178,9 @@ func (m *machine) goOnInCopy(s *Space, path string, opts Options) {
 	require.NoError(t, err)
 	after.compare(c)
 	var b kv.Batch
-	for range 5 {
+	for i := range commits {
 		b.Reset()
-		after.model = after.batch(&b)
+		after.model = next(&after, &b, i)
 		require.NoError(t, c.Commit(&b))
 	}
 	after.compare(c)
@@ -218,7 +222,7 @@ func TestKilledWhileARangeGoes(t *testing.T) {
 		require.NoError(t, s.Commit(&b))
 		if n := baseKeys(t, s); n > keys/4 && n < keys*3/4 {
 			partly++
-			m.goOnInCopy(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts)
+			m.goOnInCopy(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts, 5, anything)
 		}
 	}
 	require.GreaterOrEqual(t, partly, 3)

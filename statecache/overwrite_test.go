@@ -63,7 +63,7 @@ func TestFoldUnderOverwriting(t *testing.T) {
 					partly++
 				}
 				if step%3 == 0 || s.state.pos != "" {
-					m.reopened(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts)
+					m.goOnInCopy(s, filepath.Join(dir, fmt.Sprintf("copy%d.db", step)), opts, m.r.IntN(30), (*machine).overlapping)
 				}
 			}
 			if keys > 12 { // else all is overwritten before
@@ -75,28 +75,6 @@ func TestFoldUnderOverwriting(t *testing.T) {
 			verify(t, f.handle)
 		})
 	}
-}
-
-// reopened opens a copy of the file, compares, goes on for a while and compares the
-// base with what there is.
-func (m *machine) reopened(s *Space, path string, opts Options) {
-	t := m.t
-	copyFile(t, s.path, path)
-	after := *m
-	f, err := Open(path, opts)
-	require.NoError(t, err)
-	c, err := f.Lease("a")
-	require.NoError(t, err)
-	require.Equal(t, after.model, contents(t, c))
-	var b kv.Batch
-	for i := range m.r.IntN(30) {
-		b.Reset()
-		after.model = after.overlapping(&b, i)
-		require.NoError(t, c.Commit(&b))
-	}
-	require.Equal(t, after.model, contents(t, c))
-	require.NoError(t, c.Close())
-	require.NoError(t, f.Close())
 }
 
 // TestFailedCommitsUnderOverwriting makes commits fail with and without their changes
@@ -128,7 +106,7 @@ func TestFailedCommitsUnderOverwriting(t *testing.T) {
 		m.model = next
 		require.Equal(t, m.model, contents(t, s))
 		if step%10 == 0 {
-			m.reopened(s, path+fmt.Sprint(step), opts)
+			m.goOnInCopy(s, path+fmt.Sprint(step), opts, m.r.IntN(30), (*machine).overlapping)
 		}
 	}
 	settle(t, s)
@@ -247,7 +225,7 @@ func TestFailedCommitsThatFoldAGeneration(t *testing.T) {
 	require.Equal(t, model, contents(t, s))
 	m := newMachine(t, 1, 60)
 	m.model = model
-	m.reopened(s, path+".copy", opts)
+	m.goOnInCopy(s, path+".copy", opts, m.r.IntN(30), (*machine).overlapping)
 }
 
 // TestScanWhileARangeIsReplaced: a commit deletes a range and puts a key in it again,

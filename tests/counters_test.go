@@ -92,16 +92,8 @@ func TestGauges(t *testing.T) {
 	setup := drive.Setup{StateFile: state, Processors: countConfig(), Position: byPosition}
 	p, err := drive.Start(drive.InputHost.Build(setup))
 	require.NoError(t, err)
-	send := func(rows ...string) {
-		d := p.Feed.Send(func() service.MessageBatch { return batchOf(rows...) }, nil)
-		select {
-		case <-d.Acked():
-		case <-time.After(patience):
-			require.Fail(t, "no acknowledgement", p.Logs.String())
-		}
-	}
-	send(`{"_p":"p0","_o":1,"k":"a","ts":1}`, `{"_p":"p0","_o":2,"k":"b","ts":1}`, `{"_p":"p0","_o":3,"k":"a","ts":12.5}`)
-	send(`{"_p":"p0","_o":2,"k":"b","ts":1}`)
+	offer(t, p, `{"_p":"p0","_o":1,"k":"a","ts":1}`, `{"_p":"p0","_o":2,"k":"b","ts":1}`, `{"_p":"p0","_o":3,"k":"a","ts":12.5}`)
+	offer(t, p, `{"_p":"p0","_o":2,"k":"b","ts":1}`)
 	want := map[string]int64{rowsIn: 4, rowsEmitted: 2, redelivered: 1, watermarkMS: 12_500, openWindows: 1, groups: 1, outboxRows: 0}
 	require.Eventually(t, func() bool {
 		for name, value := range want {
@@ -135,16 +127,8 @@ func TestInvalidRowsByOperator(t *testing.T) {
 		t.Run(form.Name, func(t *testing.T) {
 			setup := drive.Setup{Position: byPosition, Processors: rawRows(`{"watermark": {"event_time": "this.ts", "delay": "0s"}}`,
 				`{"tumbling_window": {"name": "sums", "size": "10s", "aggregates": {"sum": "sum(this.v)"}}}`)}
-			p, err := drive.Start(form.Build(setup))
-			require.NoError(t, err)
-			d := p.Feed.Send(func() service.MessageBatch {
-				return batchOf(`{"_p":"p0","_o":1,"ts":"x","v":1}`, `{"_p":"p0","_o":2,"ts":1,"v":"x"}`, `{"_p":"p0","_o":3,"ts":2,"v":"x"}`)
-			}, nil)
-			select {
-			case <-d.Acked():
-			case <-time.After(patience):
-				require.Fail(t, "no acknowledgement", p.Logs.String())
-			}
+			p := started(t, form, setup)
+			offer(t, p, `{"_p":"p0","_o":1,"ts":"x","v":1}`, `{"_p":"p0","_o":2,"ts":1,"v":"x"}`, `{"_p":"p0","_o":3,"ts":2,"v":"x"}`)
 			require.NoError(t, p.Stop())
 			want := map[string]int64{"watermark": 1, "sums": 2, "": 0}
 			if form.Alone {

@@ -18,22 +18,12 @@ import (
 // batch whose rows have a field wait is stuck between them for that long.
 func twoFiles(t *testing.T, marks, windows string) *drive.Pipe {
 	t.Helper()
-	p, err := drive.Start(func(feed, sink map[string]any) map[string]any {
-		cache := func(label, path string) map[string]any {
-			return map[string]any{"label": label, "bbolt": map[string]any{"path": path}}
-		}
-		return map[string]any{"input": feed, "output": sink,
-			"cache_resources": []any{cache("marks", marks), cache("windows", windows)},
-			"pipeline": map[string]any{"threads": 1, "processors": []any{
-				map[string]any{"watermark": map[string]any{"event_time": "this.ts", "delay": "0s", "partition": "this._p",
-					"partitions": []string{"p0", "p1"}, "state": "marks", "position": byPosition}},
-				map[string]any{"sleep": map[string]any{"duration": `${! this.wait | "0s" }`}},
-				map[string]any{"tumbling_window": map[string]any{"size": "10s", "group_by": map[string]any{"k": "this.k"},
-					"aggregates": map[string]any{"count": "count()"}, "state": "windows", "position": byPosition}},
-			}}}
-	})
-	require.NoError(t, err)
-	return p
+	return listed(t, map[string]string{"marks": marks, "windows": windows},
+		fields{"watermark": fields{"event_time": "this.ts", "delay": "0s", "partition": "this._p",
+			"partitions": []string{"p0", "p1"}, "state": "marks", "position": byPosition}},
+		fields{"sleep": fields{"duration": `${! this.wait | "0s" }`}},
+		fields{"tumbling_window": fields{"size": "10s", "group_by": fields{"k": "this.k"},
+			"aggregates": fields{"count": "count()"}, "state": "windows", "position": byPosition}})
 }
 
 // offer sends a batch and waits for its acknowledgement.
